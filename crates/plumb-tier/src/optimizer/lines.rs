@@ -122,6 +122,26 @@ impl IopsBasis {
     }
 }
 
+/// Whose I/Os are in line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineBasis {
+    /// Those of hosts, as measured.
+    Hosts,
+    /// Those of a write-back cache that is emptied, which are more than hosts have under way.
+    Cache,
+}
+
+impl LineBasis {
+    /// As programs are told.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hosts => "hosts",
+            Self::Cache => "write-back cache",
+        }
+    }
+}
+
 /// Random writes per second that disks are expected to give.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExpectedIops {
@@ -129,6 +149,8 @@ pub struct ExpectedIops {
     pub iops: u64,
     /// With so many I/Os in line at a disk that has any; `None` where it is not known how many hosts have under way.
     pub line: Option<f64>,
+    /// Whose these are.
+    pub line_basis: LineBasis,
     /// How that is known.
     pub basis: IopsBasis,
 }
@@ -139,6 +161,10 @@ impl ExpectedIops {
     pub fn of(times: &LineTimes, hosts: &HostLine, asked: Asked) -> Self {
         let disks = asked.disks.max(1) as f64;
         let all = hosts.mean().map(|mean| mean.max(asked.least * disks).max(1.0));
+        let line_basis = match hosts.mean() {
+            Some(mean) if mean < asked.least * disks => LineBasis::Cache,
+            _ => LineBasis::Hosts,
+        };
         // Where I/Os go to disks by chance and each that ends is followed by another one, a disk has so many when it has any, and has any for so
         // much of the time. Of what is not known, as many as the reference has.
         let line = all.map(|all| (all + disks - 1.0) / disks);
@@ -150,7 +176,8 @@ impl ExpectedIops {
             None => (reference_ns(length), IopsBasis::Reference),
         };
         let writes = disks * busy * 1e9 / each / f64::from(asked.copies.max(1));
-        Self { iops: if asked.disks == 0 { 0 } else { floor_u64(writes + 0.5) }, line, basis }
+        let iops = if asked.disks == 0 { 0 } else { floor_u64(writes + 0.5) };
+        Self { iops, line, line_basis, basis }
     }
 }
 
@@ -221,7 +248,12 @@ mod tests {
     #[test]
     fn a_cache_that_is_emptied_asks_for_more_than_hosts_do() {
         let asked = Asked { disks: 4, copies: 1, least: 8.0 };
-        let found = ExpectedIops::of(&LineTimes::default(), &hosts(1), asked);
+        let of = |mean| ExpectedIops::of(&LineTimes::default(), &hosts(mean), asked);
+        let found = of(1);
         assert_eq!((found.iops, found.line), (1507, Some(8.75)));
+        assert_eq!([1, 31, 32, 64].map(|mean| of(mean).line_basis), {
+            use LineBasis::{Cache, Hosts};
+            [Cache, Cache, Hosts, Hosts]
+        });
     }
 }

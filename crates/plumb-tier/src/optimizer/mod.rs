@@ -14,7 +14,7 @@ pub use bar::{Bar, Basis, Measured, MoveTimes, Sure, TierMeasure, Worth};
 pub(crate) use expected::Expected;
 pub use history::{MoveHistory, Thrash};
 pub(crate) use lines::line_of;
-pub use lines::{Asked, ExpectedIops, HostLine, IopsBasis, LINES, LineTimes};
+pub use lines::{Asked, ExpectedIops, HostLine, IopsBasis, LINES, LineBasis, LineTimes};
 pub(crate) use pins::zone_at;
 pub use pins::{Pin, PinId, PinState, PinStatus, PinTable, PlacementStatus};
 pub use plan::{Move, MoveReason, Plan, PlanLimits, PlanRequest, Room, plan};

@@ -107,6 +107,8 @@ pub(super) struct Restored {
     pub(super) uncounted_s: u64,
     pub(super) measured: Measured,
     pub(super) brought: i64,
+    /// How full the Performance tier was when that was kept.
+    pub(super) last: Option<Sample>,
     pub(super) served: Served,
 }
 
@@ -490,7 +492,8 @@ mod tests {
         let full = Sample { at_s: 7, used: 100, brought: 0 };
         let full = Filling::of(&[full], 100).expect("a sample");
         let basis = crate::optimizer::IopsBasis::Reference;
-        let iops = crate::optimizer::ExpectedIops { iops: 824, line: None, basis };
+        let line_basis = crate::optimizer::LineBasis::Hosts;
+        let iops = crate::optimizer::ExpectedIops { iops: 824, line: None, line_basis, basis };
         let warning = Warning::of("data", &full, 1 << 20, iops);
         let done = result();
         let made = store.keep_report(7, 5, &done, Some(&warning)).expect("room");

@@ -22,6 +22,14 @@ impl Sample {
         let used = self.used as f64 - before.used as f64;
         used - self.brought.saturating_sub(before.brought) as f64
     }
+
+    /// What moves had brought until now, if this is what was kept last and the tier holds so many extents now. Of a program that was killed is not
+    /// known what it moved since; all that came or went meanwhile counts as moved. One that ended by itself kept what there was.
+    #[must_use]
+    pub fn brought_until(&self, used: u64) -> i64 {
+        let more = i128::from(used) - i128::from(self.used);
+        self.brought.saturating_add(i64::try_from(more).unwrap_or(0))
+    }
 }
 
 /// How a Performance tier fills.
@@ -127,5 +135,18 @@ mod tests {
         };
         assert_eq!(rate([(0, 40, 0), (9, 40, 0), (10, 60, 20)]), (Some(0.0), None));
         assert_eq!(rate([(0, 40, 7), (9, 40, 7), (10, 30, -13)]), (Some(10.0), Some(7.0)));
+    }
+
+    /// A program that brings 20 extents up and is killed before that is kept: they are no data that comes, whoever counts next.
+    #[test]
+    fn what_moves_brought_before_a_kill_is_no_data() {
+        let kept = Sample { at_s: 0, used: 100, brought: 7 };
+        for (used, comes) in [(120, 0), (100, 0), (90, 0), (120, 6)] {
+            let brought = kept.brought_until(used);
+            let later = Sample { at_s: 3600, used: used + comes, brought };
+            let found = Filling::of(&[kept, later], 1000).expect("samples");
+            assert_eq!(found.per_hour, Some(comes as f64), "{used}, {comes}");
+        }
+        assert_eq!(kept.brought_until(100), 7, "one that ended by itself");
     }
 }

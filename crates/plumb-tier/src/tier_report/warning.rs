@@ -4,7 +4,7 @@ use plumb_units::Bytes;
 use serde_json::{Value, json};
 
 use super::Filling;
-use crate::optimizer::{ExpectedIops, IopsBasis};
+use crate::optimizer::{ExpectedIops, IopsBasis, LineBasis};
 
 /// In words and for programs.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,11 @@ fn told(name: &str, found: &Filling, (extent_bytes, expected): (u64, ExpectedIop
     let then = if found.is_full() { "" } else { " then" };
     // Reads and writes of a disk's own time are one figure: which of them it was asked for is not told apart.
     let line = expected.line.map_or_else(String::new, |line| {
-        format!(" with {:.0} in line at each, as hosts ask at present", line.max(1.0))
+        let whose = match expected.line_basis {
+            LineBasis::Hosts => "as hosts ask at present",
+            LineBasis::Cache => "as the write-back cache asks that is emptied",
+        };
+        format!(" with {:.0} in line at each, {whose}", line.max(1.0))
     });
     let by = match expected.basis {
         IopsBasis::Measured => {
@@ -95,6 +99,7 @@ fn told(name: &str, found: &Filling, (extent_bytes, expected): (u64, ExpectedIop
         "expected_iops_when_full": iops,
         "expected_iops_basis": expected.basis.name(),
         "expected_iops_line": expected.line,
+        "expected_iops_line_basis": expected.line.map(|_| expected.line_basis.name()),
     });
     Warning { text, json }
 }
@@ -104,7 +109,7 @@ mod tests {
     use super::*;
 
     fn expected(basis: IopsBasis) -> ExpectedIops {
-        ExpectedIops { iops: 824, line: Some(8.75), basis }
+        ExpectedIops { iops: 824, line: Some(8.75), line_basis: LineBasis::Hosts, basis }
     }
 
     #[test]
@@ -157,6 +162,14 @@ mod tests {
             (&json["expected_iops_basis"], &json["expected_iops_line"]),
             (&"measured disks".into(), &8.75.into())
         );
+        assert_eq!(json["expected_iops_line_basis"], "hosts");
+        let cache = ExpectedIops { line_basis: LineBasis::Cache, ..expected(IopsBasis::Measured) };
+        let Warning { text, json } = told("data", &full, (1 << 20, cache));
+        let words = "with 9 in line at each, as the write-back cache asks that is emptied (";
+        assert!(text.contains(words), "{text}");
+        assert_eq!(json["expected_iops_line_basis"], "write-back cache");
+        let unknown = ExpectedIops { line: None, ..cache };
+        assert!(told("data", &full, (1 << 20, unknown)).json["expected_iops_line_basis"].is_null());
         let other = told("data", &full, (1 << 20, expected(IopsBasis::MeasuredOtherwise)));
         assert!(
             other.text.contains("than they were with other numbers of random I/Os"),

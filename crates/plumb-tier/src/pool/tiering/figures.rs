@@ -150,6 +150,7 @@ pub(super) fn restored(value: &Value, extent_bytes: u64) -> Option<Restored> {
         uncounted_s: value["heat_uncounted_s"].as_u64().unwrap_or(0),
         measured: measured_of(value),
         brought: value["performance_brought"].as_i64().unwrap_or(0),
+        last: samples(value).last().copied(),
         served: Served {
             performance: served("performance")?,
             cache: served("cache")?,

@@ -127,7 +127,7 @@ pub fn restore_tiering<Q: FlushQueue>(
     engine: &mut Engine<Q>,
     store: &TieringStore,
 ) -> Result<(), TieringError> {
-    let extent_bytes = engine.config().extent_bytes.into();
+    let extent_bytes: u64 = engine.config().extent_bytes.into();
     let seconds = unix_seconds();
     for (nth, id) in live(engine) {
         // A report that cannot be kept is lost, and no reason not to start.
@@ -136,6 +136,7 @@ pub fn restore_tiering<Q: FlushQueue>(
             engine.tiering_mut(nth).window_start_s = seconds as f64;
             continue;
         };
+        let used = engine.mapped_bytes(nth)[0] / extent_bytes;
         let own = engine.tiering_mut(nth);
         own.pins = state.pins;
         own.history = state.history;
@@ -143,7 +144,8 @@ pub fn restore_tiering<Q: FlushQueue>(
         own.working_sets = state.working_sets;
         own.heat_gap = state.heat_gap;
         own.uncounted_s = state.uncounted_s;
-        (own.measured, own.brought) = (state.measured, state.brought);
+        own.measured = state.measured;
+        own.brought = state.last.map_or(state.brought, |last| last.brought_until(used));
         if let Some(heat) = state.heat {
             // Whatever is wrong with it costs heat and no start (C13): it is said, and counted anew.
             let gap = match engine.restore_heat(nth, &heat, state.served) {
