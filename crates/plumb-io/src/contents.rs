@@ -201,13 +201,38 @@ pub fn uses_of_device(tree: &SystemTree, number: DeviceNumber) -> Vec<Finding> {
 /// `--destroy` is compared with.
 #[must_use]
 pub fn is_same(descriptor: BorrowedFd<'_>, other: &Path) -> bool {
-    let identity = |found: Stat| match FileType::from_raw_mode(found.st_mode) {
-        FileType::BlockDevice => (None, found.st_rdev),
-        _ => (Some(found.st_dev), found.st_ino),
-    };
-    match (rustix::fs::fstat(descriptor), rustix::fs::stat(other)) {
-        (Ok(ours), Ok(theirs)) => identity(ours) == identity(theirs),
-        _ => false,
+    let ours = Identity::of(descriptor);
+    ours.is_some_and(|ours| ours.is_at(other))
+}
+
+/// What is open, by which it is known again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Of a device none: it is the same one by any name.
+    file_system: Option<u64>,
+    number: u64,
+}
+
+impl Identity {
+    /// Of what is open, if that can be asked.
+    #[must_use]
+    pub fn of(descriptor: BorrowedFd<'_>) -> Option<Self> {
+        rustix::fs::fstat(descriptor).ok().map(Self::from)
+    }
+
+    /// Whether it is what a path leads to.
+    #[must_use]
+    pub fn is_at(self, path: &Path) -> bool {
+        rustix::fs::stat(path).is_ok_and(|found| Self::from(found) == self)
+    }
+}
+
+impl From<Stat> for Identity {
+    fn from(found: Stat) -> Self {
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::BlockDevice => Self { file_system: None, number: found.st_rdev },
+            _ => Self { file_system: Some(found.st_dev), number: found.st_ino },
+        }
     }
 }
 

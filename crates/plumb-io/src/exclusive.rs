@@ -457,11 +457,29 @@ pub fn atomic_sector(file: impl AsFd) -> u32 {
     if device { rustix::fs::ioctl_blkpbszget(&file).unwrap_or(512).max(512) } else { 512 }
 }
 
+/// Whether what is open cannot be written whoever asks: a block device that is set read-only, a file that is immutable or in a file
+/// system that is mounted read-only.
+#[must_use]
+pub fn is_read_only(file: impl AsFd, path: &Path, tree: &SystemTree) -> bool {
+    match rustix::fs::fstat(&file) {
+        Ok(found) if FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice => {
+            let (major, minor) =
+                (rustix::fs::major(found.st_rdev), rustix::fs::minor(found.st_rdev));
+            tree.number(format!("sys/dev/block/{major}:{minor}/ro")) == Some(1)
+        }
+        Ok(_) => {
+            let asked = rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
+            matches!(asked, Err(Errno::ROFS | Errno::PERM))
+        }
+        Err(_) => false,
+    }
+}
+
 fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::NOENT => "check the path; is the disk connected?",
         Errno::ACCESS | Errno::PERM => "run as a user who may open it (root for block devices)",
-        Errno::ROFS => "its file system is mounted read-only",
+        Errno::ROFS => "its file system is mounted read-only, or it is a device that is set so",
         Errno::TXTBSY => "it is a program that is running, or an active swap file",
         _ => "check the path",
     }

@@ -25,6 +25,13 @@ pub trait FlushQueue: IoQueue {
         None
     }
 
+    /// Whether what `file` was opened by still leads to it: it may have been removed, or something else put in its place. True where
+    /// this queue does not know.
+    fn leads_there(&self, file: FileIndex) -> bool {
+        let _ = file;
+        true
+    }
+
     /// The time that [`IoQueue::submit_and_wait`]'s waits go by. A wait may end before its time and without a
     /// completion, by a signal or a bell: only this says whether the time is over. Its zero means nothing.
     fn time(&self) -> Nanos {
@@ -70,6 +77,10 @@ impl<Q: FlushQueue + ?Sized> FlushQueue for &mut Q {
 
     fn file_bytes(&self, file: FileIndex) -> Option<u64> {
         (**self).file_bytes(file)
+    }
+
+    fn leads_there(&self, file: FileIndex) -> bool {
+        (**self).leads_there(file)
     }
 
     fn time(&self) -> Nanos {

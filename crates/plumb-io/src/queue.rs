@@ -1,6 +1,6 @@
 //! The trait at which issuers and performers meet, and what a performer needs to be opened.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ pub use plumb_sys::memory::BufferPlacement;
 pub use plumb_sys::priority::IoPriority;
 use plumb_units::Nanos;
 
+use crate::contents::Identity;
 use crate::{Done, Errno, LaneIndex, Op, Slot};
 
 /// Where one thread hands in I/O and waits; owner of the slots' buffers and of the open files.
@@ -101,6 +102,27 @@ pub struct TargetFile {
     pub priority: Option<IoPriority>,
     /// `Some`: the file is to be mapped and its I/O are copies (spec 6.11).
     pub mapping: Option<MappingSpec>,
+}
+
+/// What is remembered of an open target whose descriptor the kernel or other threads have.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenFile {
+    /// Length in bytes when it was opened.
+    pub(crate) size: u64,
+    path: PathBuf,
+    identity: Option<Identity>,
+}
+
+impl OpenFile {
+    pub(crate) fn of(file: &TargetFile) -> Self {
+        let identity = Identity::of(file.descriptor.as_fd());
+        Self { size: file.size, path: file.path.clone(), identity }
+    }
+
+    /// Whether its path still leads to it.
+    pub(crate) fn is_there(&self) -> bool {
+        self.identity.is_none_or(|own| own.is_at(&self.path))
+    }
 }
 
 /// How a mapped target is written.

@@ -46,6 +46,11 @@ impl<Q: FlushQueue> Core<Q> {
         if nth >= all || self.members.is_online(disk) || self.members.gone[nth] {
             return Ok(());
         }
+        if !self.io.leads_there(disk) {
+            // What is written to it would be gone with this program (RES-10).
+            self.io.events.note(Event::DiskElsewhere(disk));
+            return Ok(());
+        }
         self.sync()?;
         let Some((block, begin)) = self.read_superblock(disk) else { return Ok(()) };
         if block.incompat | block.ro_compat != 0 {

@@ -51,6 +51,8 @@ pub enum Event {
     DiskTimeout(u16),
     /// A disk is an older copy of itself: it was put back as it had been before the pool was served last.
     DiskOutdated(u16),
+    /// A disk was to take part again, and its path leads to something else than what is open, or to nothing.
+    DiskElsewhere(u16),
     /// A disk takes part again.
     DiskBack(u16),
     /// All places on a disk are up to date.
@@ -202,6 +204,7 @@ impl Event {
             Self::DiskNeeded(_) => "disk-needed",
             Self::DiskTimeout(_) => "disk-timeout",
             Self::DiskOutdated(_) => "disk-outdated",
+            Self::DiskElsewhere(_) => "disk-elsewhere",
             Self::DiskBack(_) => "disk-back",
             Self::DiskUpToDate(_) => "disk-up-to-date",
             Self::DiskRetired { .. } => "disk-retired",
@@ -252,6 +255,7 @@ impl Event {
             | Self::Scanned => Severity::Information,
             Self::DiskLost(_)
             | Self::DiskErred(_)
+            | Self::DiskElsewhere(_)
             | Self::DiskNeeded(_)
             | Self::DiskCannotLeave(_)
             | Self::DiskTimeout(_)
@@ -319,6 +323,10 @@ impl Event {
             Self::DiskOutdated(nth) => {
                 format!("{} is an older copy of itself: nothing on it is taken for current", disk(nth))
             }
+            Self::DiskElsewhere(nth) => format!(
+                "{} is not what its path leads to: it was replaced or removed while it was open, and the next start takes back what is there",
+                disk(nth)
+            ),
             Self::DiskBack(nth) => format!("{} takes part again", disk(nth)),
             Self::DiskUpToDate(nth) => format!("{} is up to date", disk(nth)),
             Self::DiskRetired { disk: nth, waits: None } => {

@@ -310,6 +310,11 @@ impl<Q: FlushQueue> Io<Q> {
         }
     }
 
+    /// Whether the path of a disk that is open still leads to it.
+    pub(crate) fn leads_there(&self, disk: u16) -> bool {
+        self.file(disk).is_none_or(|file| self.queue.leads_there(file))
+    }
+
     /// Bytes of a disk's file, as far as they are known.
     pub(crate) fn bytes_of(&self, disk: u16) -> Option<u64> {
         self.queue.file_bytes(self.file(disk)?)

@@ -1,5 +1,7 @@
 //! Plain calls: `pread` and `pwrite`, one at a time.
 
+use std::os::fd::AsFd;
+
 use plumb_sys::arena::Arena;
 use plumb_sys::completions::{Completions, Finished};
 use plumb_units::Nanos;
@@ -7,6 +9,7 @@ use plumb_units::convert::index;
 use rustix::io::{pread, pwrite, retry_on_intr};
 
 use super::buffers;
+use crate::contents::is_same;
 use crate::{
     Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Memory, Op, OpKind, OpenQueueError,
     QueueFacts, QueueMode, QueueSpec, Slot, TargetFile,
@@ -109,5 +112,11 @@ impl FlushQueue for SyncQueue {
 
     fn file_bytes(&self, file: FileIndex) -> Option<u64> {
         self.files.get(index(file.0)).map(|file| file.size)
+    }
+
+    fn leads_there(&self, file: FileIndex) -> bool {
+        self.files
+            .get(index(file.0))
+            .is_none_or(|file| is_same(file.descriptor.as_fd(), &file.path))
     }
 }

@@ -8,6 +8,7 @@ use plumb_units::convert::index;
 use plumb_units::{Nanos, convert};
 
 use super::buffers;
+use crate::queue::OpenFile;
 use crate::{
     Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts,
     QueueSpec, Slot,
@@ -17,8 +18,8 @@ use crate::{
 #[derive(Debug)]
 pub struct ThreadsQueue {
     pool: Pool,
-    /// Bytes of each file.
-    sizes: Vec<u64>,
+    /// What is known of each file.
+    files: Vec<OpenFile>,
     notes: Vec<String>,
 }
 
@@ -45,7 +46,7 @@ impl ThreadsQueue {
         open: fn(Arena, Vec<OwnedFd>) -> std::io::Result<Pool>,
     ) -> Result<Self, OpenQueueError> {
         let arena = buffers::arena(&spec)?;
-        let sizes = spec.files.iter().map(|file| file.size).collect();
+        let known = spec.files.iter().map(OpenFile::of).collect();
         let files = spec.files.into_iter().map(|file| file.descriptor).collect();
         let pool = open(arena, files).map_err(|error| OpenQueueError::Unavailable {
             engine: "threads".to_owned(),
@@ -54,7 +55,7 @@ impl ThreadsQueue {
                      requests (-o, -t)"
                 .to_owned(),
         })?;
-        Ok(Self { pool, sizes, notes })
+        Ok(Self { pool, files: known, notes })
     }
 }
 
@@ -100,6 +101,10 @@ impl FlushQueue for ThreadsQueue {
     }
 
     fn file_bytes(&self, file: FileIndex) -> Option<u64> {
-        self.sizes.get(index(file.0)).copied()
+        self.files.get(index(file.0)).map(|file| file.size)
+    }
+
+    fn leads_there(&self, file: FileIndex) -> bool {
+        self.files.get(index(file.0)).is_none_or(OpenFile::is_there)
     }
 }

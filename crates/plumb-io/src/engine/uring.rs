@@ -11,6 +11,7 @@ use plumb_units::Nanos;
 use rustix::process::{Resource, getrlimit};
 
 use super::buffers;
+use crate::queue::OpenFile;
 use crate::{
     Done, Errno, FileIndex, FlushQueue, IoQueue, LaneIndex, Op, OpenQueueError, QueueFacts,
     QueueMode, QueueSpec, Slot,
@@ -49,8 +50,8 @@ const RING_MAX: u32 = 32_768;
 #[derive(Debug)]
 pub struct UringQueue {
     ring: Ring,
-    /// Bytes of each file.
-    sizes: Vec<u64>,
+    /// What is known of each file.
+    files: Vec<OpenFile>,
     /// Refusals in words, beside those that the ring lists.
     notes: Vec<String>,
 }
@@ -87,7 +88,7 @@ impl UringQueue {
         let arena = buffers::arena(&spec)?;
         let bytes: u64 = spec.regions.iter().filter_map(plumb_sys::arena::RegionSpec::bytes).sum();
         let priorities: Vec<_> = spec.files.iter().map(|file| file.priority).collect();
-        let sizes = spec.files.iter().map(|file| file.size).collect();
+        let known = spec.files.iter().map(OpenFile::of).collect();
         let files = spec.files.into_iter().map(|file| file.descriptor).collect();
         let mut ring = reservation.open(arena, files);
         for (file, priority) in (0..).zip(priorities) {
@@ -112,7 +113,7 @@ impl UringQueue {
                 spec.depth
             ));
         }
-        Ok(Self { ring, sizes, notes })
+        Ok(Self { ring, files: known, notes })
     }
 }
 
@@ -332,7 +333,11 @@ impl FlushQueue for UringQueue {
     }
 
     fn file_bytes(&self, file: FileIndex) -> Option<u64> {
-        self.sizes.get(plumb_units::convert::index(file.0)).copied()
+        self.files.get(plumb_units::convert::index(file.0)).map(|file| file.size)
+    }
+
+    fn leads_there(&self, file: FileIndex) -> bool {
+        self.files.get(plumb_units::convert::index(file.0)).is_none_or(OpenFile::is_there)
     }
 }
 

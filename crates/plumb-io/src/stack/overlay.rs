@@ -139,6 +139,10 @@ impl<Q: FlushQueue> FlushQueue for OverlayQueue<Q> {
         self.inner.file_bytes(file)
     }
 
+    fn leads_there(&self, file: FileIndex) -> bool {
+        self.inner.leads_there(file)
+    }
+
     fn time(&self) -> Nanos {
         self.inner.time()
     }

@@ -67,6 +67,23 @@ impl<Q: FlushQueue> Engine<Q> {
         self.jobs.push_back(Job::Attach(disk));
     }
 
+    /// Why a disk that is missing cannot take part again before the next start; `None` if it may.
+    pub(crate) fn cannot_return(&self, disk: u16) -> Option<String> {
+        let own = self.core.members.config.disks.get(usize::from(disk))?;
+        if self.core.members.is_online(disk) {
+            return None;
+        }
+        let why = match self.core.io.file(disk).is_some() {
+            false => "was not here when the pool was started",
+            true if self.core.io.leads_there(disk) => return None,
+            true => "was replaced or removed while the pool had it open",
+        };
+        Some(format!(
+            "disk {} {why}: end what has the pool, and its next start takes back what is there",
+            own.name
+        ))
+    }
+
     /// Gives a missing disk up: what it held is rebuilt on spare slabs of others, in the background. Disks that
     /// stay away are given up by themselves after a time: [`Engine::set_retirement`].
     pub fn retire(&mut self, disk: u16) {

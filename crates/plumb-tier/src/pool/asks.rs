@@ -184,6 +184,7 @@ impl Ask {
             Self::Stay(disk, _) if engine.config().is_gone(disk) => {
                 Err("that disk is out of the pool by now".to_owned())
             }
+            Self::Online(disk, _) => engine.cannot_return(disk).map_or(Ok(()), Err),
             Self::OfflineIfSpared(disk, _) => {
                 let Some(own) = engine.config().disks.get(usize::from(disk)) else {
                     return Err(format!("disk number {disk} is not there"));

@@ -157,6 +157,10 @@ impl FlushQueue for DeviceQueue {
         either!(self, queue => queue.file_bytes(file))
     }
 
+    fn leads_there(&self, file: FileIndex) -> bool {
+        either!(self, queue => queue.leads_there(file))
+    }
+
     fn time(&self) -> Nanos {
         either!(self, queue => queue.time())
     }
@@ -261,6 +265,10 @@ impl FlushQueue for BelledRing {
 
     fn file_bytes(&self, file: FileIndex) -> Option<u64> {
         self.ring.file_bytes(file)
+    }
+
+    fn leads_there(&self, file: FileIndex) -> bool {
+        self.ring.leads_there(file)
     }
 }
 

@@ -367,7 +367,9 @@ fn remedy(standing: DiskStanding, waits: Option<Wait>) -> Option<Remedy> {
         DiskStanding::Present | DiskStanding::Leaving | DiskStanding::Removed => None,
         DiskStanding::Away | DiskStanding::Missing => Some(Remedy::Connect),
         DiskStanding::Returning | DiskStanding::Outdated => Some(Remedy::Start),
-        DiskStanding::TooSmall | DiskStanding::Split => Some(Remedy::SeeDisks),
+        DiskStanding::TooSmall | DiskStanding::ReadOnly | DiskStanding::Split => {
+            Some(Remedy::SeeDisks)
+        }
         DiskStanding::Retired => Some(match waits {
             None => Remedy::Wait,
             Some(Wait::Room) => Remedy::AddDisk,
@@ -530,6 +532,12 @@ fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
             "Not Usable",
             "it is smaller than when it joined the pool; nothing is written to it",
             "restore its size, or replace it",
+        ),
+        DiskStanding::ReadOnly => Verdict::of(
+            Unhealthy,
+            "Not Usable",
+            "it is read-only: nothing can be written to it",
+            "see the kernel's log; make it writable (blockdev --setrw, mount -o remount,rw, chattr -i), or replace it: plumb pool replace-disk",
         ),
         DiskStanding::Split => Verdict::of(
             Unhealthy,

@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plumb_io::{TargetFile, contents};
+use plumb_io::system_tree::SystemTree;
+use plumb_io::{TargetFile, contents, exclusive};
 use plumb_units::convert::{index, to_u32};
 
 use super::devices::DeviceQueue;
@@ -36,6 +37,8 @@ pub enum DiskStanding {
     Outdated,
     /// Here, but shorter than recorded: never written to.
     TooSmall,
+    /// Here, and nobody can write to it: a device that is set read-only, or a file in a file system that is mounted so.
+    ReadOnly,
     /// It went on without the others.
     Split,
     /// Given up, and not here: what it held is rebuilt on other disks.
@@ -207,6 +210,7 @@ pub fn look_within(
     let mut too_small: Vec<(PathBuf, u128)> = Vec::new();
     let mut foreign: Vec<PathBuf> = Vec::new();
     let mut good: Vec<TargetFile> = Vec::new();
+    let (mut read_only, tree): (Vec<PathBuf>, _) = (Vec::new(), SystemTree::default());
     let mut atomic_unit = 4096;
     make_room(paths.len(), LOOKS_BESIDE)?;
     let say = if patience.is_some() { superblocks_in_time } else { superblocks };
@@ -237,7 +241,8 @@ pub fn look_within(
             continue;
         }
         if let Ok(file) = of_the_disk(path, open_to_read(path))? {
-            atomic_unit = atomic_unit.min(plumb_io::exclusive::atomic_sector(&file));
+            atomic_unit = atomic_unit.min(exclusive::atomic_sector(&file));
+            read_only.extend(exclusive::is_read_only(&file, path, &tree).then(|| path.clone()));
             good.push(TargetFile {
                 descriptor: file.into(),
                 path: path.clone(),
@@ -297,8 +302,13 @@ pub fn look_within(
             false if disk.leaving => DiskStanding::Leaving,
             false => DiskStanding::Present,
         };
-        let path = Some(places[index(one.file.0)].clone());
-        DiskLook { path, standing, foreign: false }
+        let path = &places[index(one.file.0)];
+        let would_be_written = standing.takes_part() || standing == DiskStanding::Returning;
+        let standing = match would_be_written && read_only.contains(path) {
+            true => DiskStanding::ReadOnly,
+            false => standing,
+        };
+        DiskLook { path: Some(path.clone()), standing, foreign: false }
     };
     let disks = (0_u16..).zip(&config.disks).map(disk).collect();
     let twins = |ordinal: u16| {

@@ -101,6 +101,25 @@ pub enum PoolError {
         /// Its disks.
         known: Vec<String>,
     },
+    /// Disks are here that nobody can write to, and too few beside them.
+    #[error(
+        "pool {name} is not started: {} cannot be written, and without that {source}",
+        paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" and ")
+    )]
+    #[diagnostic(
+        code(plumb::tier::read_only_disks),
+        help(
+            "see the kernel's log, and make it writable: blockdev --setrw for a device, mount -o remount,rw for the file system that a file is in; if it is lost for good, disconnect it"
+        )
+    )]
+    ReadOnlyDisks {
+        /// The pool.
+        name: String,
+        /// Where they are.
+        paths: Vec<PathBuf>,
+        /// What the start said.
+        source: Box<StartError>,
+    },
     /// Limits that no optimization can keep to.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -390,12 +409,22 @@ pub fn open(
     // A quarter of what is free is for checksums: those of other blocks are read when they are needed.
     let sums = sums_bytes(memory::available(&SystemTree::default()).unwrap_or(0));
     let engine = Engine::start_with(files, plan, (clients, client_bytes), (fresh_seed(), sums));
-    started(pool, engine.map_err(|error| or_full(pool, error))?, (plan, absent))
+    started(pool, engine.map_err(|error| or_below(pool, error, &absent))?, (plan, absent))
 }
 
-/// Why a start failed: where a file system is full it says so.
-fn or_full(pool: &RegisteredPool, source: StartError) -> PoolError {
+/// Why a start failed: where a file system is full, or disks are read-only, it says so.
+fn or_below(pool: &RegisteredPool, source: StartError, absent: &Absent) -> PoolError {
     let mut full = full_below(&pool.disks).into_iter();
+    let tree = SystemTree::default();
+    let is_read_only = |path: &PathBuf| {
+        std::fs::File::open(path).is_ok_and(|file| exclusive::is_read_only(&file, path, &tree))
+    };
+    let paths: Vec<PathBuf> =
+        absent.iter().map(|one| &one.0).filter(|path| is_read_only(path)).cloned().collect();
+    if matches!(source, StartError::NoQuorum { .. }) && !paths.is_empty() {
+        let name = pool.name.clone();
+        return PoolError::ReadOnlyDisks { name, paths, source: Box::new(source) };
+    }
     match (&source, full.next()) {
         (StartError::Halted { .. }, Some(path)) => {
             PoolError::FullBelow { name: pool.name.clone(), path, source: Box::new(source) }
@@ -458,6 +487,7 @@ pub fn open_to_read(pool: &RegisteredPool, clients: (u32, u32)) -> Result<OpenPo
         Err(PoolError::Start(
             why @ (StartError::NoQuorum { .. } | StartError::FeatureToWrite { .. }),
         )) => why,
+        Err(PoolError::ReadOnlyDisks { source, .. }) => *source,
         other => return other,
     };
     let (queue, plan, absent) = claim_all(pool, Vec::new())?;
@@ -524,6 +554,7 @@ pub(super) fn leads_to(open: &[TargetFile], path: &Path) -> Option<String> {
 
 /// Files that a start has open beside its disks, at most: rings, events, what is read under `/proc` and `/sys`, other names.
 pub(super) const FILES_BESIDE: u64 = 32;
+const READ_ONLY: &str = "it is read-only";
 const EACCES: i32 = 13;
 const EPERM: i32 = 1;
 const ETXTBSY: i32 = 26;
@@ -588,6 +619,10 @@ fn claim(
         Err(error @ ExclusiveError::Kind { .. }) => return Ok(Err(error.to_string())),
         Err(error) => return Err(error.into()),
     };
+    // A device that is set so can be opened to be written, and takes nothing.
+    if exclusive::is_read_only(&disk.descriptor, path, tree) {
+        return Ok(Err(READ_ONLY.to_owned()));
+    }
     // What is open is judged, not what the path leads to by now (LAY-8).
     let found = match of_the_disk(path, superblocks(&descriptor_path(&disk)))? {
         Ok(found) => found,

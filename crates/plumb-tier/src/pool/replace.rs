@@ -92,7 +92,9 @@ pub fn replace_disk(
     // One that was cut short: who is in the place is the new one already, and the one that was there is not here.
     let former = is_same(old, &new.path).then(|| former(&found, pool, leaves)).flatten();
     leaves = former.unwrap_or(leaves);
-    let there = find_disk(&found, &new.path).ok().filter(|nth| *nth != leaves);
+    // A name alone is where one was that is not here.
+    let is_here = |nth: &u16| found.disks[usize::from(*nth)].path.is_some();
+    let there = find_disk(&found, &new.path).ok().filter(|nth| *nth != leaves && is_here(nth));
     let leaving = found.config.disks[usize::from(leaves)].leaving;
     // One that was cut short is ended: the new disk holds nothing, or what the old one held.
     let is_begun = former.is_some() || leaving;

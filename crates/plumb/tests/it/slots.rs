@@ -137,3 +137,28 @@ fn only_what_is_gone_is_replaced_in_its_place() {
     assert!(place.file("moved.img").exists());
     is_sound(&place);
 }
+
+/// The name of a disk that is gone is no disk: what lies there by now joins the pool before the other one leaves it.
+#[test]
+fn a_disk_is_replaced_by_a_blank_one_in_the_place_of_one_that_is_gone() {
+    let place = with_disks();
+    for vdisk in ["one", "three"] {
+        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
+    }
+    place.plumb(LOAD).ends_with(0);
+    std::fs::File::create(place.file("d.img")).expect("made").set_len(96 << 20).expect("sparse");
+    place.plumb("pool add-disk tank d.img").succeeds_quietly();
+    another(&place, "d.img", None);
+    let told = place.json("pool replace-disk tank a.img d.img");
+    assert_eq!((&told["removed"], &told["blank"]), (&true.into(), &true.into()), "{told}");
+    let found = disks(&place.json("pool show tank"));
+    let present = found.iter().filter(|(_, standing)| standing == "present");
+    let names: Vec<&str> = present.map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["b.img", "c.img", "d.img"], "{found:?}");
+    // The one that is gone held nothing, and is told until somebody gives it up.
+    let gone =
+        found.iter().find(|(_, standing)| !["present", "removed"].contains(&standing.as_str()));
+    let (name, _) = gone.expect("it is told");
+    place.plumb(&format!("pool remove-disk tank {}", place.file(name).display())).ends_with(0);
+    is_sound(&place);
+}

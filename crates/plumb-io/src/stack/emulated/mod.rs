@@ -289,6 +289,10 @@ impl<Q: FlushQueue, C: Passing> FlushQueue for EmulatedQueue<Q, C> {
         self.inner.file_bytes(file)
     }
 
+    fn leads_there(&self, file: FileIndex) -> bool {
+        self.inner.leads_there(file)
+    }
+
     fn time(&self) -> Nanos {
         self.clock.now()
     }

@@ -2,13 +2,14 @@
 
 use super::*;
 
-const STANDINGS: [(DiskStanding, HealthStatus, &str); 10] = [
+const STANDINGS: [(DiskStanding, HealthStatus, &str); 11] = [
     (DiskStanding::Present, HealthStatus::Healthy, "OK"),
     (DiskStanding::Away, HealthStatus::Warning, "Lost Communication"),
     (DiskStanding::Missing, HealthStatus::Warning, "Lost Communication"),
     (DiskStanding::Returning, HealthStatus::Warning, "Lost Communication"),
     (DiskStanding::Outdated, HealthStatus::Unhealthy, "Stale Metadata"),
     (DiskStanding::TooSmall, HealthStatus::Unhealthy, "Not Usable"),
+    (DiskStanding::ReadOnly, HealthStatus::Unhealthy, "Not Usable"),
     (DiskStanding::Split, HealthStatus::Unhealthy, "Split"),
     (DiskStanding::Retired, HealthStatus::Warning, "Removing From Pool"),
     (DiskStanding::Leaving, HealthStatus::Warning, "Removing From Pool"),

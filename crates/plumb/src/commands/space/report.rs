@@ -547,6 +547,7 @@ fn standing(standing: DiskStanding) -> &'static str {
         DiskStanding::Returning => "returning",
         DiskStanding::Outdated => "outdated",
         DiskStanding::TooSmall => "too-small",
+        DiskStanding::ReadOnly => "read-only",
         DiskStanding::Split => "split",
         DiskStanding::Retired => "retired",
         DiskStanding::Leaving => "leaving",
