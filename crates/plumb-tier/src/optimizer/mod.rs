@@ -1,6 +1,8 @@
 //! Storage tiers optimization (spec 10): which extents should move, as pure functions from a snapshot to a list.
 
 mod bar;
+#[cfg(test)]
+mod chance_tests;
 mod expected;
 mod history;
 mod lines;

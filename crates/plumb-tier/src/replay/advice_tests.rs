@@ -12,11 +12,30 @@ const TIER: u32 = 200;
 const DAYS: u64 = 7;
 const MORE: &str = "optimize more often";
 
-/// A load: I/Os per extent and day, Zipf's exponent, percent of the extents whose I/Os come so many at once, and in a thousand of those that change place in an hour.
+#[derive(Debug, Clone, Copy)]
+enum Law {
+    Uniform,
+    Zipf,
+    /// A tenth takes 90 %.
+    HotCold,
+}
+
+impl Law {
+    fn weight(self, rank: u32) -> f64 {
+        match self {
+            Self::Uniform => 1.0,
+            Self::Zipf => f64::from(rank + 1).powf(-0.99),
+            Self::HotCold if rank < EXTENTS / 10 => 81.0,
+            Self::HotCold => 1.0,
+        }
+    }
+}
+
+/// A load: I/Os per extent and day, what each takes by rank, percent of the extents whose I/Os come so many at once, and in a thousand of those that change place in an hour.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     per_day: f64,
-    theta: f64,
+    law: Law,
     bunched: (u64, u64),
     wanders: u64,
 }
@@ -38,7 +57,7 @@ fn advised(load: Load, every: u64) -> Vec<String> {
     let (percent, most) = load.bunched;
     let mut bunch = |_| if random.below(100) < percent { most } else { 1 };
     let bunches: Vec<u64> = (0..EXTENTS).map(&mut bunch).collect();
-    let weights: Vec<f64> = (1..=EXTENTS).map(|rank| f64::from(rank).powf(-load.theta)).collect();
+    let weights: Vec<f64> = (0..EXTENTS).map(|rank| load.law.weight(rank)).collect();
     let hourly = load.per_day * f64::from(EXTENTS) / 24.0 / weights.iter().sum::<f64>();
     let law = |(weight, bunch): (&f64, &u64)| Poisson::new(weight * hourly / *bunch as f64);
     let laws: Vec<Poisson> = weights.iter().zip(&bunches).map(law).collect();
@@ -89,11 +108,15 @@ fn shuffle<T>(all: &mut [T], random: &mut Random) {
 /// Whose I/Os come by chance look hot by hindsight, and the placement that would have served them serves no more next time.
 #[test]
 fn nobody_is_told_to_optimize_more_often_for_what_is_chance() {
-    for (theta, bunched) in
-        [(0.0, (100, 1)), (0.0, (20, 16)), (0.0, (40, 64)), (0.0, (100, 64)), (0.99, (40, 64))]
-    {
+    for (law, bunched) in [
+        (Law::Uniform, (100, 1)),
+        (Law::Uniform, (20, 16)),
+        (Law::Uniform, (40, 64)),
+        (Law::Uniform, (100, 64)),
+        (Law::Zipf, (40, 64)),
+    ] {
         for every in [6, 24] {
-            let load = Load { per_day: 64.0, theta, bunched, wanders: 0 };
+            let load = Load { per_day: 64.0, law, bunched, wanders: 0 };
             let found = advised(load, every);
             let more = found.iter().any(|said| said.contains(MORE));
             assert!(!more, "{load:?} every {every} h: {found:#?}");
@@ -106,7 +129,7 @@ fn nobody_is_told_to_optimize_more_often_for_what_is_chance() {
 #[test]
 fn who_wanders_is_told_to_optimize_more_often() {
     for bunched in [(100, 1), (20, 16)] {
-        let load = Load { per_day: 1200.0, theta: 0.99, bunched, wanders: 5 };
+        let load = Load { per_day: 1200.0, law: Law::HotCold, bunched, wanders: 10 };
         let found = advised(load, 24);
         assert!(!found[0].contains(MORE) && found[1].contains(MORE), "{load:?}: {found:#?}");
     }
