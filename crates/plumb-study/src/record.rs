@@ -2,6 +2,7 @@
 //! (method, 6.5).
 
 mod comparable;
+mod error;
 mod fitness;
 mod mode;
 mod overview;
@@ -57,6 +58,8 @@ pub struct Figures {
     pub interval_s: f64,
     /// Mean latency in milliseconds.
     pub latency_ms: Option<f64>,
+    /// Standard deviation of the latencies in milliseconds, where the result has it.
+    pub latency_deviation_ms: Option<f64>,
     /// (percent, milliseconds) of the latencies.
     pub percentiles: Vec<(f64, f64)>,
     /// (percent, intervals with an I/O that took as long, all intervals) of those of the tail; empty where latencies were
@@ -212,6 +215,7 @@ fn imported(span: &ImportedSpan) -> Figures {
         series: span.intervals.iter().map(|interval| interval.total_iops).collect(),
         interval_s: first as f64 / 1e3,
         latency_ms: span.figures.total.latency_mean_ms,
+        latency_deviation_ms: span.figures.total.latency_std_dev_ms,
         percentiles: span.latency.iter().filter_map(total).collect(),
         spreads: Vec::new(),
         cpu_us_per_io: busy.map(|busy| busy * 1e6 / iops),
@@ -259,6 +263,7 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
                     .collect(),
                 interval_s: span["intervals"]["interval_ns"].as_f64().unwrap_or(1e9) / 1e9,
                 latency_ms: latency["mean"].as_f64().map(|mean| mean / 1e6),
+                latency_deviation_ms: latency["stddev"].as_f64().map(|nanos| nanos / 1e6),
                 percentiles,
                 cpu_us_per_io: usage.map(|usage| usage / 100.0 * processors as f64 * 1e6 / iops),
             })
@@ -322,6 +327,9 @@ pub fn compare(
     Ok(decisions)
 }
 
+/// A figure of a run, if it has that.
+type Of<'a> = &'a dyn Fn(&Figures) -> Option<f64>;
+
 /// Decisions on the figures of one time span, a metric each.
 ///
 /// One run of each says how far runs differ, not that something changed, unless the series of both are long enough to
@@ -343,20 +351,18 @@ pub(crate) fn of_span(
     let is_same = singles && circumstances == Circumstances::Same;
     let mut decisions = Vec::new();
     let mut decide =
-        |metric: &Metric, of: &dyn Fn(&Figures) -> Option<f64>, remark: Option<String>| {
+        |metric: &Metric, of: Of<'_>, error: &dyn Fn(&Figures) -> f64, remark: Option<String>| {
             let values = |runs: &[Figures]| -> Option<Vec<f64>> { runs.iter().map(of).collect() };
             let Some((x, y)) = values(a).zip(values(b)) else { return };
-            let within = |runs: &[Figures], is_iops: bool| match runs {
-                [run] if is_iops => SteadyRun::of(&run.series, run.interval_s)
-                    .filter(|steady| steady.mean > 0.0)
-                    .map_or(0.0, |steady| steady.error / steady.mean),
+            let within = |runs: &[Figures]| match runs {
+                [run] => error(run),
                 _ => 0.0,
             };
             let is_iops = metric.higher_is_better;
             let among = Between::pooled(repeated.iter().filter_map(|runs| values(runs)));
             let estimate = compare::independent(&x, &y)
                 .or_else(|| compare::single_among(&x, &y, among.as_ref()?))
-                .or_else(|| compare::single(&x, &y, within(a, is_iops), within(b, is_iops)));
+                .or_else(|| compare::single(&x, &y, within(a), within(b)));
             let Some(estimate) = estimate else { return };
             let mut all = remarks.to_vec();
             all.extend(remark);
@@ -370,8 +376,9 @@ pub(crate) fn of_span(
             }
             decisions.push(decision::of_comparison(&found, metric, &subject));
         };
-    decide(&Metric::named("iops", true), &|run| Some(run.iops), None);
-    decide(&Metric::named("avg_lat_ms", false), &|run| run.latency_ms, None);
+    decide(&Metric::named("iops", true), &|run| Some(run.iops), &error::of_rate, None);
+    let mean = error::of_mean_latency;
+    decide(&Metric::named("avg_lat_ms", false), &|run| run.latency_ms, &mean, None);
     for (name, percent) in [("p50_ms", 50.0), ("p99_ms", 99.0), ("p99_9_ms", 99.9)] {
         let fewest = a.iter().chain(b).map(|run| run.count).min().unwrap_or(0);
         let support = percentile::support(percent / 100.0, fewest);
@@ -394,9 +401,11 @@ pub(crate) fn of_span(
         // The run that has fewest says how far all can be relied on.
         let weakest = percentile::weakest(a.iter().chain(b).map(spread));
         let remark = percentile::with_episodes(&remark, percent, weakest);
-        decide(&Metric::named(name, false), &value, Some(remark));
+        let error = |run: &Figures| error::of_percentile(run, percent);
+        decide(&Metric::named(name, false), &value, &error, Some(remark));
     }
-    decide(&Metric::named("cpu_us_per_io", false), &|run| run.cpu_us_per_io, None);
+    let rate = error::of_rate;
+    decide(&Metric::named("cpu_us_per_io", false), &|run| run.cpu_us_per_io, &rate, None);
     decisions
 }
 

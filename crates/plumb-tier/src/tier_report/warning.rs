@@ -62,7 +62,7 @@ fn told(name: &str, found: &Filling, (extent_bytes, expected): (u64, ExpectedIop
     let line = expected.line.map_or_else(String::new, |line| {
         let whose = match expected.line_basis {
             LineBasis::Hosts => "as hosts ask at present",
-            LineBasis::Cache => "as the write-back cache asks that is emptied",
+            LineBasis::Cache => "as emptying the write-back cache asks",
         };
         format!(" with {:.0} in line at each, {whose}", line.max(1.0))
     });
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(json["expected_iops_line_basis"], "hosts");
         let cache = ExpectedIops { line_basis: LineBasis::Cache, ..expected(IopsBasis::Measured) };
         let Warning { text, json } = told("data", &full, (1 << 20, cache));
-        let words = "with 9 in line at each, as the write-back cache asks that is emptied (";
+        let words = "with 9 in line at each, as emptying the write-back cache asks (";
         assert!(text.contains(words), "{text}");
         assert_eq!(json["expected_iops_line_basis"], "write-back cache");
         let unknown = ExpectedIops { line: None, ..cache };

@@ -4,6 +4,7 @@ use super::super::chart::{Axis, Chart, Layer, Side};
 use super::super::page::{cell, latency};
 use super::super::run_view::{Buckets, SpanView};
 use super::{Data, Plot};
+use crate::percentile::{self, Mark};
 
 /// Points of a line: more would not be told apart.
 const POINTS_MOST: usize = 240;
@@ -37,11 +38,17 @@ pub(in super::super) fn plot(
             let rank = (buckets.count() as f64 * share).ceil();
             buckets.at_rank(plumb_units::convert::floor_u64(rank).max(1)).unwrap_or_default()
         };
-        format!(
-            "The middle half of the {name} took {} to {}.",
-            latency(at(0.25)),
-            latency(at(0.75))
-        )
+        // The weaker of both ends.
+        let mark = percentile::support(0.75, buckets.count()).mark;
+        match mark {
+            Mark::None => format!("Too few {name} to say what the middle half of them took."),
+            mark => format!(
+                "The middle half of the {name} took {} to {} (mark {}).",
+                latency(at(0.25)),
+                latency(at(0.75)),
+                mark.keyword()
+            ),
+        }
     })?;
     Some(Plot {
         id: format!("{id}-cumulative"),

@@ -6,6 +6,7 @@ use super::super::chart::{Axis, Cell, Chart, Layer};
 use super::super::page::{cell, latency};
 use super::super::run_view::{Buckets, IntervalView, SpanView};
 use super::{Data, Plot};
+use crate::percentile;
 
 /// Columns at most.
 const COLUMNS: usize = 90;
@@ -64,8 +65,9 @@ fn plot(span: &SpanView, id: &str, name: &str, of: Of) -> Option<Plot> {
         id: format!("{id}-heat-{name}"),
         title: format!("Latency of {name} over time"),
         sentence: format!(
-            "Half of the {name} took {} or less, the slowest {}. The darker, the more I/Os (logarithmic).",
+            "Half of the {name} took {} or less (mark {}), the slowest {}. The darker, the more I/Os (logarithmic).",
             latency(median),
+            percentile::support(0.5, all.count()).mark.keyword(),
             latency(largest)
         ),
         chart: Chart {

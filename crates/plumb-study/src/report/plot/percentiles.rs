@@ -243,8 +243,8 @@ fn sentence(span: &SpanView, earlier: Option<(&str, &SpanView)>) -> String {
     };
     let last = rows.iter().rfind(|row| row.support.mark != Mark::None);
     match (told(50.0), told(99.0), last) {
-        (Some((median, _)), Some((p99, mark)), Some(last)) => format!(
-            "Half of the I/Os took {median} or less, 99 of 100 {p99} (mark {mark}).{before} The data say something up to the {}.",
+        (Some((median, own)), Some((p99, mark)), Some(last)) => format!(
+            "Half of the I/Os took {median} or less (mark {own}), 99 of 100 {p99} (mark {mark}).{before} The data say something up to the {}.",
             ordinal(last.percent)
         ),
         _ => "Too few I/Os for percentiles that could be relied on.".to_owned(),
