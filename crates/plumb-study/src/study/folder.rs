@@ -303,7 +303,7 @@ impl StudyFolder {
     }
 
     /// Results of finished runs that are gone or damaged, by the number of the run. What a study found rests on its journal, and
-    /// does not need them. Of those beyond [`READ_WHOLE`] bytes in all only both ends are looked at: the middle is read by whoever needs it.
+    /// does not need them. Of those beyond 64 MiB in all only both ends are looked at: the middle is read by whoever needs it.
     #[must_use]
     pub fn damaged_results(&self, runs: &[RunRecord]) -> Vec<(u32, StudyError)> {
         let mut read_so_far = 0;
