@@ -414,23 +414,27 @@ pub fn open(
 
 /// Why a start failed: where a file system is full, or disks are read-only, it says so.
 fn or_below(pool: &RegisteredPool, source: StartError, absent: &Absent) -> PoolError {
-    let mut full = full_below(&pool.disks).into_iter();
-    let tree = SystemTree::default();
-    let is_read_only = |path: &PathBuf| {
-        std::fs::File::open(path).is_ok_and(|file| exclusive::is_read_only(&file, path, &tree))
-    };
-    let paths: Vec<PathBuf> =
-        absent.iter().map(|one| &one.0).filter(|path| is_read_only(path)).cloned().collect();
-    if matches!(source, StartError::NoQuorum { .. }) && !paths.is_empty() {
-        let name = pool.name.clone();
-        return PoolError::ReadOnlyDisks { name, paths, source: Box::new(source) };
-    }
-    match (&source, full.next()) {
-        (StartError::Halted { .. }, Some(path)) => {
-            PoolError::FullBelow { name: pool.name.clone(), path, source: Box::new(source) }
-        }
+    let name = || pool.name.clone();
+    match &source {
+        StartError::Halted { .. } => match full_below(&pool.disks).into_iter().next() {
+            Some(path) => PoolError::FullBelow { name: name(), path, source: Box::new(source) },
+            None => source.into(),
+        },
+        StartError::NoQuorum { .. } => match read_only(absent) {
+            paths if paths.is_empty() => source.into(),
+            paths => PoolError::ReadOnlyDisks { name: name(), paths, source: Box::new(source) },
+        },
         _ => source.into(),
     }
+}
+
+/// Those that are here, and that nobody can write to.
+fn read_only(absent: &Absent) -> Vec<PathBuf> {
+    let tree = SystemTree::default();
+    let is_read_only = |path: &&PathBuf| {
+        std::fs::File::open(path).is_ok_and(|file| exclusive::is_read_only(&file, path, &tree))
+    };
+    absent.iter().map(|one| &one.0).filter(is_read_only).cloned().collect()
 }
 
 /// The same, and if more than half of the voters are not here without them, for good: an operator says that they are

@@ -6,6 +6,16 @@ use crate::spaces::{Place, events, with_disks};
 
 const LOAD: &str = "run -b64K -s -w100 -o4 -t1 -d1 -W0 --verify crc32c space:tank/two";
 
+/// A pool of three disks with a mirror that was written.
+fn loaded() -> Place {
+    let place = with_disks();
+    for vdisk in ["one", "three"] {
+        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
+    }
+    place.plumb(LOAD).ends_with(0);
+    place
+}
+
 /// A blank disk in the place of one that is taken out.
 fn another(place: &Place, name: &str, old: Option<&str>) {
     let own = place.file(name);
@@ -35,11 +45,7 @@ fn is_sound(place: &Place) {
 
 #[test]
 fn a_disk_is_replaced_by_one_in_its_own_place() {
-    let place = with_disks();
-    for vdisk in ["one", "three"] {
-        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
-    }
-    place.plumb(LOAD).ends_with(0);
+    let place = loaded();
     another(&place, "b.img", None);
     let told = place.json("pool replace-disk tank b.img b.img");
     assert_eq!((&told["removed"], &told["blank"]), (&true.into(), &false.into()), "{told}");
@@ -58,11 +64,7 @@ fn a_disk_is_replaced_by_one_in_its_own_place() {
 
 #[test]
 fn a_disk_in_the_place_of_another_is_added_and_the_old_one_is_told_apart() {
-    let place = with_disks();
-    for vdisk in ["one", "three"] {
-        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
-    }
-    place.plumb(LOAD).ends_with(0);
+    let place = loaded();
     another(&place, "b.img", None);
     place.plumb("pool add-disk tank b.img").succeeds_quietly();
     let found = disks(&place.json("pool show tank"));
@@ -98,11 +100,7 @@ fn nothing_is_replaced_in_its_place_that_nobody_else_has() {
 /// `/dev/sdb` today may be what was `/dev/sdc` yesterday.
 #[test]
 fn a_new_disk_may_have_the_name_of_one_that_is_elsewhere_now() {
-    let place = with_disks();
-    for vdisk in ["one", "three"] {
-        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
-    }
-    place.plumb(LOAD).ends_with(0);
+    let place = loaded();
     another(&place, "b.img", Some("moved.img"));
     place.plumb("pool import a.img moved.img c.img").ends_with(0);
     place.plumb("pool add-disk tank b.img").succeeds_quietly();
@@ -118,11 +116,7 @@ fn a_new_disk_may_have_the_name_of_one_that_is_elsewhere_now() {
 /// The disk that was in a slot before is elsewhere and well; its successor there dies, and another one comes.
 #[test]
 fn only_what_is_gone_is_replaced_in_its_place() {
-    let place = with_disks();
-    for vdisk in ["one", "three"] {
-        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
-    }
-    place.plumb(LOAD).ends_with(0);
+    let place = loaded();
     another(&place, "b.img", Some("moved.img"));
     place.plumb("pool import a.img moved.img c.img").ends_with(0);
     place.plumb("pool add-disk tank b.img").succeeds_quietly();
@@ -141,11 +135,7 @@ fn only_what_is_gone_is_replaced_in_its_place() {
 /// The name of a disk that is gone is no disk: what lies there by now joins the pool before the other one leaves it.
 #[test]
 fn a_disk_is_replaced_by_a_blank_one_in_the_place_of_one_that_is_gone() {
-    let place = with_disks();
-    for vdisk in ["one", "three"] {
-        place.plumb(&format!("vdisk rm tank/{vdisk}")).succeeds_quietly();
-    }
-    place.plumb(LOAD).ends_with(0);
+    let place = loaded();
     std::fs::File::create(place.file("d.img")).expect("made").set_len(96 << 20).expect("sparse");
     place.plumb("pool add-disk tank d.img").succeeds_quietly();
     another(&place, "d.img", None);
