@@ -103,6 +103,12 @@ impl Catalogue {
         Ok(Self(connection))
     }
 
+    /// Reads all of it: whether its pages and indexes are what they should be.
+    pub(crate) fn check(&self) -> Outcome<()> {
+        let told: String = self.0.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        if told == "ok" { Ok(()) } else { Err(CatalogueError::Damaged) }
+    }
+
     /// Enters a document; nothing happens if it is there.
     pub(crate) fn enter(&self, run: &StoredRun) -> Outcome<()> {
         let summary = serde_json::to_string(&run.summary).expect("a summary is JSON");

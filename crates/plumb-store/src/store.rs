@@ -132,7 +132,8 @@ impl Store {
         let runs = folder.join(RUNS);
         fs::create_dir_all(&runs).map_err(files("make", &runs))?;
         let path = folder.join(CATALOGUE);
-        let catalogue = match Catalogue::open(&path) {
+        let checked = || Catalogue::open(&path).and_then(|it| it.check().map(|()| it));
+        let catalogue = match checked() {
             Err(CatalogueError::Damaged) => {
                 set_aside(folder)?;
                 Catalogue::open(&path)

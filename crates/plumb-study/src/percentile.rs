@@ -1,36 +1,11 @@
 //! What a percentile rests on (method, 5.4).
 
+pub use plumb_load::result::mark::Mark;
 use plumb_units::convert;
 use plumb_units::words::number_of;
 
 use crate::stats::describe::{median, sorted};
 use crate::stats::distribution::{binomial_below, binomial_quantile};
-
-/// How far a percentile can be relied on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// A hundred I/Os or more lie above it.
-    Good,
-    /// Ten or more.
-    Fair,
-    /// Fewer, but a 95 % interval still has an upper end.
-    Weak,
-    /// There is no upper end: the value says nothing.
-    None,
-}
-
-impl Mark {
-    /// The word that documents use.
-    #[must_use]
-    pub fn keyword(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Fair => "fair",
-            Self::Weak => "weak",
-            Self::None => "none",
-        }
-    }
-}
 
 /// What a percentile of n values rests on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,17 +23,10 @@ pub struct Support {
 /// What the percentile `p`, 0…1, of `count` values rests on [Hahn & Meeker 1991].
 #[must_use]
 pub fn support(p: f64, count: u64) -> Support {
-    let above = count as f64 * (1.0 - p);
-    let has_upper = count > 0 && 1.0 - (count as f64 * p.ln()).exp() >= 0.975;
-    let mark = match above {
-        _ if !has_upper => Mark::None,
-        k if k >= 100.0 => Mark::Good,
-        k if k >= 10.0 => Mark::Fair,
-        _ => Mark::Weak,
-    };
+    let (above, mark) = (count as f64 * (1.0 - p), Mark::of(p, count));
     // 99.99 % of 10 000 is the 9999th, whatever the product's last bit says.
     let rank = convert::floor_u64((p * count as f64 - 1e-9).ceil()).clamp(1, count.max(1));
-    Support { above, mark, rank, interval: has_upper.then(|| interval(p, count)) }
+    Support { above, mark, rank, interval: (mark != Mark::None).then(|| interval(p, count)) }
 }
 
 /// Ranks whose values hold the percentile in 95 of 100 cases.

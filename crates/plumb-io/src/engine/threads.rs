@@ -51,8 +51,8 @@ impl ThreadsQueue {
         let pool = open(arena, files).map_err(|error| OpenQueueError::Unavailable {
             engine: "threads".to_owned(),
             reason: format!("a thread cannot be started: {error}"),
-            remedy: "raise the limit on processes (ulimit -u, cgroup pids.max), or use fewer \
-                     requests (-o, -t)"
+            remedy: "raise the limit on processes (ulimit -u, cgroup pids.max), or have fewer \
+                     requests outstanding (a load's -o and -t)"
                 .to_owned(),
         })?;
         Ok(Self { pool, files: known, notes })

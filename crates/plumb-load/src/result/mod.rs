@@ -7,6 +7,7 @@ pub mod errno_name;
 pub mod figures;
 pub mod json;
 pub mod littles_law;
+pub mod mark;
 pub mod model;
 pub mod open_loop;
 pub mod stamp_error;

@@ -2,6 +2,7 @@
 
 use plumb_units::Nanos;
 
+use super::mark::Mark;
 use super::model::{Plausibility, PlausibilityItem, SpanResult};
 use super::open_loop::OpenFigures;
 use crate::tally::{Histogram, ProcessorWait};
@@ -46,9 +47,25 @@ pub struct WakeUp {
     pub high: Nanos,
     /// The longest seen.
     pub max: Nanos,
+    /// How many wake-ups these are of.
+    pub count: u64,
 }
 
 impl WakeUp {
+    /// (method, 5.4) The usual wake-up with its mark.
+    fn usual_in_words(self) -> String {
+        let mark = Mark::of(0.5, self.count);
+        let time = mark.bracketed(format!("{:.1} µs", self.median.0 as f64 / 1000.0));
+        format!("{time} (p50 of {} timers, {})", self.count, mark.keyword())
+    }
+
+    /// The same of what one in 500 exceeds, in that unit of so many nanoseconds.
+    fn high_in_words(self, unit: &str, ns: f64, decimals: usize) -> String {
+        let mark = Mark::of(0.998, self.count);
+        let time = mark.bracketed(format!("{:.decimals$} {unit}", self.high.0 as f64 / ns));
+        format!("{time} (p99.8, {})", mark.keyword())
+    }
+
     /// What the error bar allows a completion that ended a sleep: twice what one in 500 exceeds. Those of a run
     /// are seldom the ones of the moment before and behind it, and while a sleep ends late more I/Os complete.
     #[must_use]
@@ -106,8 +123,15 @@ impl StampError {
     #[must_use]
     pub fn woken_share(&self) -> Option<f64> {
         let woken = self.woken.count() + self.slept.count();
-        let all = self.gaps.count() + self.in_call.count() + woken;
+        let all = self.completions();
         (all > 0).then(|| woken as f64 / all as f64)
+    }
+
+    fn completions(&self) -> u64 {
+        [&self.gaps, &self.in_call, &self.woken, &self.slept]
+            .map(Histogram::count)
+            .into_iter()
+            .sum()
     }
 
     /// Whether most I/Os were over within their own calls.
@@ -188,9 +212,10 @@ pub(crate) fn waiting(span: &SpanResult) -> Option<PlausibilityItem> {
 /// elsewhere, without latencies, and where a wake-up could not be measured.
 pub(crate) fn sleeping(span: &SpanResult) -> Option<PlausibilityItem> {
     let error = span.stamp_error.as_ref()?;
-    let wake_up = error.wake_up?.median;
+    let wake_up = error.wake_up?;
     // What is over sooner than a timer's wake-up has no such one in it.
-    let share = of_median(wake_up, span).filter(|share| error.mostly_woken() && *share <= 1.0)?;
+    let share =
+        of_median(wake_up.median, span).filter(|share| error.mostly_woken() && *share <= 1.0)?;
     let is_felt = share > FELT;
     let remedy = if is_felt {
         ": more than 10 % of it is the wake-up. It is what a program feels that waits for its I/O, and not the device's: \
@@ -204,8 +229,8 @@ pub(crate) fn sleeping(span: &SpanResult) -> Option<PlausibilityItem> {
         value: Some(share),
         verdict: if is_felt { Plausibility::Suspicious } else { Plausibility::Ok },
         sentence: format!(
-            "Most completions ended a sleep of their thread; a wake-up took {:.1} µs (p50), {:.1} % of the median latency{remedy}.",
-            wake_up.0 as f64 / 1000.0,
+            "Most completions ended a sleep of their thread; a wake-up took {}, {:.1} % of the median latency{remedy}.",
+            wake_up.usual_in_words(),
             share * 100.0
         ),
     })
@@ -227,11 +252,11 @@ pub(crate) fn allowance(span: &SpanResult) -> Option<PlausibilityItem> {
         value: Some(share),
         verdict: Plausibility::Suspicious,
         sentence: format!(
-            "Wake-ups around the run took up to {:.2} ms, one in 500 more than {:.2} ms: the machine is busy, or its processors \
+            "Wake-ups around the run took up to {:.2} ms, one in 500 more than {}: the machine is busy, or its processors \
              sleep deeply. {:.0} % of the completions ended a sleep, so the highest percentiles may have such a wait in \
              them: less other load beside the run, or less sleep of processors (a C-state limit)",
             wake_up.max.0 as f64 / 1e6,
-            wake_up.high.0 as f64 / 1e6,
+            wake_up.high_in_words("ms", 1e6, 2),
             woken * 100.0
         ),
     })
@@ -303,10 +328,10 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
             " with the usual wake-up",
             " with twice what one in 500 exceeds",
             format!(
-                "{:.0} % ended a sleep and have in it the wake-up time of {} (p50), {} (p99.8)",
+                "{:.0} % ended a sleep and have in it the wake-up time of {}, {}",
                 woken * 100.0,
-                us(time.median),
-                us(time.high)
+                time.usual_in_words(),
+                time.high_in_words("µs", 1e3, 1)
             ),
         ),
         None if woken > 0.0 => (
@@ -335,7 +360,12 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
         true => "; what the threads of the pool take to wake up is not in it",
         false => "",
     };
-    let (median, high, percent) = (us(median), us(high), share * 100.0);
+    let marked = |p: f64, time: Nanos| {
+        let mark = Mark::of(p, error.completions());
+        (mark.bracketed(us(time)), mark.keyword())
+    };
+    let ((median, median_mark), (high, high_mark)) = (marked(0.5, median), marked(0.99, high));
+    let percent = share * 100.0;
     let is_open =
         span.threads.iter().any(|thread| thread.targets.iter().any(|it| it.open.is_some()));
     let measure = if is_open { "service time" } else { "latency" };
@@ -350,7 +380,7 @@ pub(crate) fn evidence(span: &SpanResult) -> Option<PlausibilityItem> {
             false => Plausibility::Ok,
         },
         sentence: format!(
-            "Completions were seen {median} (p50{usually}), {at_most}{high} (p99{allowing}) after they were posted; \
+            "Completions were seen {median} (p50{usually}, {median_mark}), {at_most}{high} (p99{allowing}, {high_mark}) after they were posted; \
              {wake_up}{pool}{found}{doubt}. The p50 is {percent:.1} % of the median {measure}{remedy}. What the kernel takes \
              from the device's word to the posting no program sees; --truth does.",
             doubt = doubt.unwrap_or_default()

@@ -49,7 +49,7 @@ impl WakeUps {
         self.0.sort_unstable();
         let last = self.0.len() - 1;
         let at = |per_mille: usize| self.0[last * per_mille / 1000];
-        WakeUp { median: at(500), high: at(998), max: at(1000) }
+        WakeUp { median: at(500), high: at(998), max: at(1000), count: self.0.len() as u64 }
     }
 }
 
@@ -119,10 +119,16 @@ mod tests {
     #[test]
     fn one_in_five_hundred_is_beyond_what_is_told_as_high() {
         let all = |range: std::ops::Range<u64>| WakeUps(range.map(Nanos).collect());
+        let of = |median, high, max, count| WakeUp {
+            median: Nanos(median),
+            high: Nanos(high),
+            max: Nanos(max),
+            count,
+        };
         let told = all(300..1024).and(all(0..300)).told();
-        assert_eq!(told, WakeUp { median: Nanos(511), high: Nanos(1020), max: Nanos(1023) });
+        assert_eq!(told, of(511, 1020, 1023, 1024));
         // Of a few it is the longest but one.
         assert_eq!(all(0..64).told().high, Nanos(62));
-        assert_eq!(all(7..8).told(), WakeUp { median: Nanos(7), high: Nanos(7), max: Nanos(7) });
+        assert_eq!(all(7..8).told(), of(7, 7, 7, 1));
     }
 }

@@ -3,6 +3,7 @@
 use plumb_units::Nanos;
 
 use super::Truth;
+use crate::result::mark::Mark;
 use crate::result::model::{Plausibility, PlausibilityItem};
 use crate::result::stamp_error::HELD;
 use crate::tally::Histogram;
@@ -15,8 +16,9 @@ const RATIO_MAX: f64 = 1.3;
 pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     let at = |of: &Histogram, percent: u64| {
         let rank = (of.count() * percent).div_ceil(100).max(1);
-        of.value_at_rank(rank)
-            .map_or("N/A".to_owned(), |nanos| format!("{:.1} µs", nanos as f64 / 1e3))
+        let value = of.value_at_rank(rank).map(|nanos| format!("{:.1} µs", nanos as f64 / 1e3));
+        let mark = Mark::of(percent as f64 / 100.0, of.count());
+        value.map_or("N/A".to_owned(), |value| mark.bracketed(value))
     };
     let item = |key, value, verdict, sentence| PlausibilityItem {
         key,
@@ -58,7 +60,8 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
     items.push(item("truth_matched_share", Some(matched), verdict, sentence));
     let sentence = format!(
         "Truth: the device took {} (p50), {} (p99); reported were {} (p50), {} (p99): {ratio:.2} times the \
-         device's median{}. Before it: {} (p50), seen late by {} (p50), {} (p99).",
+         device's median{}. Before it: {} (p50), seen late by {} (p50), {} (p99). The p50 of so many I/Os \
+         is {}, the p99 {}.",
         at(&truth.device, 50),
         at(&truth.device, 99),
         at(&truth.reported, 50),
@@ -71,6 +74,8 @@ pub(crate) fn evidence(truth: &Truth) -> Vec<PlausibilityItem> {
         at(&truth.front, 50),
         at(&truth.reap_lag, 50),
         at(&truth.reap_lag, 99),
+        Mark::of(0.5, truth.matched).keyword(),
+        Mark::of(0.99, truth.matched).keyword(),
     );
     let verdict = match ratio {
         _ if matched < 0.9 => Plausibility::Unknown,

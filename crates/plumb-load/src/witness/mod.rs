@@ -388,7 +388,7 @@ mod tests {
             (ios, 0),
             &[&placement],
             &requests,
-            WakeUp { median: Nanos(100), high: Nanos(100), max: Nanos(900) },
+            WakeUp { median: Nanos(100), high: Nanos(100), max: Nanos(900), count: 1024 },
         );
         truth
     }
@@ -553,7 +553,8 @@ mod tests {
             let placement =
                 Placement { disk: DISK, flushes: true, pieces: vec![(0, 10 << 20, 1 << 20)] };
             let mut truth = Truth::default();
-            let wake_up = WakeUp { median: Nanos(100), high: Nanos(50_000), max: Nanos(90_000) };
+            let wake_up =
+                WakeUp { median: Nanos(100), high: Nanos(50_000), max: Nanos(90_000), count: 1024 };
             let ios = [io(0, 10_000, 60_000 + lag, 0)];
             truth.compare((&ios, 0), &[&placement], &Requests::new(requests), wake_up);
             evidence(&truth)[0].verdict

@@ -84,6 +84,32 @@ fn the_catalogue_is_made_anew_from_the_documents() {
     assert_eq!(store.list(None).expect("a list"), []);
 }
 
+/// Each page but the first: rows, the index by label, and what says where rows are.
+#[test]
+fn a_catalogue_with_a_rotten_page_is_made_anew() {
+    const PAGE: usize = 4096;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("a store");
+    for n in 0..40 {
+        store.add(run(["lab", "field"][n % 2], n as f64)).expect("kept");
+    }
+    let listed = |store: &Store, label| store.list(label).expect("a list");
+    let (all, lab) = (listed(&store, None), listed(&store, Some("lab")));
+    drop(store);
+    let catalogue = folder.path().join("catalogue.sqlite");
+    let whole = fs::read(&catalogue).expect("a catalogue");
+    assert!(whole.len() >= 4 * PAGE, "{} bytes", whole.len());
+    for start in (PAGE..whole.len()).step_by(PAGE) {
+        let mut rotten = whole.clone();
+        rotten[start..start + PAGE].fill(0xA5);
+        fs::write(&catalogue, rotten).expect("damaged");
+        let store = Store::open(folder.path()).expect("a store");
+        assert_eq!(listed(&store, None), all, "page at {start}");
+        assert_eq!(listed(&store, Some("lab")), lab, "page at {start}");
+        assert_eq!(store.resolve("lab~19").expect("the oldest"), lab[0].id);
+    }
+}
+
 #[test]
 fn documents_of_later_versions_are_refused_and_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -20,16 +20,21 @@ fn tables(facts: &Facts) -> [(&'static str, &Percentiles); 3] {
     [("read", &all.read), ("write", &all.write), ("total", &all.total)]
 }
 
+/// (5.4) Whether a percentile says anything.
+fn may_be_quoted(table: &Percentiles, percent: f64) -> bool {
+    let mark = |count| Mark::of(percent / 100.0, count);
+    percent >= 100.0 || table.count.is_none_or(|count| mark(count) != Mark::None)
+}
+
+/// The median, where it says anything and is below so many milliseconds.
+fn median_below(table: &Percentiles, most_ms: f64) -> Option<f64> {
+    table.at(50.0).filter(|ms| *ms < most_ms && may_be_quoted(table, 50.0))
+}
+
 /// The largest ratio of neighbours from the 50th up, among those that may be quoted (5.4): both percentiles and the
 /// ratio.
 pub(super) fn largest_jump(table: &Percentiles) -> Option<(f64, f64, f64)> {
-    let may_be_quoted = |percent: f64| {
-        percent >= 100.0
-            || table
-                .count
-                .is_none_or(|count| percentile::support(percent / 100.0, count).mark != Mark::None)
-    };
-    let is_told = |row: &&(f64, f64)| row.0 >= 50.0 && may_be_quoted(row.0);
+    let is_told = |row: &&(f64, f64)| row.0 >= 50.0 && may_be_quoted(table, row.0);
     let rows: Vec<&(f64, f64)> = table.rows.iter().filter(is_told).collect();
     rows.windows(2)
         .filter(|pair| pair[0].1 > 0.0)
@@ -40,11 +45,16 @@ pub(super) fn largest_jump(table: &Percentiles) -> Option<(f64, f64, f64)> {
 /// (5.4) A percentile as it is printed: with its mark, in brackets where that is weak.
 fn marked(table: &Percentiles, percent: f64) -> String {
     let ms = table.at(percent).unwrap_or(0.0);
+    with_mark(table, percent, format!("{ms:.3} ms"))
+}
+
+/// The same of a percentile that is written down already.
+fn with_mark(table: &Percentiles, percent: f64, value: String) -> String {
     if percent >= 100.0 {
-        return format!("{ms:.3} ms (one I/O)");
+        return format!("{value} (one I/O)");
     }
     let Some(count) = table.count else {
-        return format!("{ms:.3} ms (of how many I/Os is not known)");
+        return format!("{value} (of how many I/Os is not known)");
     };
     let support = percentile::support(percent / 100.0, count);
     let few = table.few.filter(|few| percent >= few.percent - 1e-9);
@@ -52,12 +62,10 @@ fn marked(table: &Percentiles, percent: f64) -> String {
         true => format!(", episodes not told: {} intervals", few.all),
         false => format!(", few episodes: {}", few.with),
     });
-    let (value, rests) = match support.mark {
-        Mark::Good => (format!("{ms:.3} ms"), String::new()),
-        Mark::Fair => (format!("{ms:.3} ms"), format!(": rests on {:.1} I/Os", support.above)),
-        Mark::Weak | Mark::None => {
-            (format!("[{ms:.3} ms]"), format!(": rests on {:.1} I/Os", support.above))
-        }
+    let value = support.mark.bracketed(value);
+    let rests = match support.mark {
+        Mark::Good => String::new(),
+        _ => format!(": rests on {:.1} I/Os", support.above),
     };
     format!("{value} ({}{rests}{few})", support.mark.keyword())
 }
@@ -147,12 +155,13 @@ pub(super) fn one_stall(facts: &Facts) -> Vec<Remark> {
 
 /// R11: reads that no device can have served.
 pub(super) fn served_from_cache(facts: &Facts) -> Vec<Remark> {
-    if let Some(middle) = facts.latencies.read.at(50.0).filter(|ms| *ms < 0.005) {
+    let reads = &facts.latencies.read;
+    if let Some(middle) = median_below(reads, 0.005) {
+        let middle = with_mark(reads, 50.0, format!("{:.1} µs", middle * 1e3));
         return warn(
             11,
             format!(
-                "Half of the reads took {:.1} µs or less: they come from memory, not from a device.",
-                middle * 1e3
+                "Half of the reads took {middle} or less: they come from memory, not from a device."
             ),
         );
     }
@@ -173,16 +182,16 @@ pub(super) fn served_from_cache(facts: &Facts) -> Vec<Remark> {
 
 /// R16: writes that are done too soon to be on the medium.
 pub(super) fn volatile_cache(facts: &Facts) -> Vec<Remark> {
-    let middle = facts.latencies.write.at(50.0);
+    let writes = &facts.latencies.write;
     if facts.medium == Some(Medium::Disk)
-        && let Some(middle) = middle.filter(|ms| *ms < 0.1)
+        && let Some(middle) = median_below(writes, 0.1)
     {
+        let middle = with_mark(writes, 50.0, format!("{:.0} µs", middle * 1e3));
         return warn(
             16,
             format!(
-                "Half of the writes took {:.0} µs or less, which no rotating disk can do: completed means \
-             \"in a cache\".",
-                middle * 1e3
+                "Half of the writes took {middle} or less, which no rotating disk can do: completed means \
+                 \"in a cache\"."
             ),
         );
     }

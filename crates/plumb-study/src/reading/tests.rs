@@ -226,12 +226,24 @@ fn contradictions_are_told() {
 
 #[test]
 fn latencies_that_no_device_has() {
-    let table = |ms| Percentiles { rows: vec![(50.0, ms)], ..Percentiles::default() };
-    let with = |read, write| Latencies { read: table(read), write: table(write), ..<_>::default() };
-    let fast = Facts { latencies: with(0.003, 0.09), ..Facts::default() };
-    says(&fast, 11, Warn, &["3.0 µs"]);
-    silent(&fast, 16);
-    says(&Facts { medium: Some(Medium::Disk), ..fast }, 16, Warn, &["90 µs"]);
+    // (5.4) No percentile without its mark, and none that says nothing.
+    let fast = |count| {
+        let table = |ms| Percentiles { rows: vec![(50.0, ms)], count, few: None };
+        let latencies = Latencies { read: table(0.003), write: table(0.09), ..<_>::default() };
+        Facts { latencies, ..Facts::default() }
+    };
+    let on_disk = |count| Facts { medium: Some(Medium::Disk), ..fast(count) };
+    for (count, told) in [
+        (None, ["3.0 µs (of how many I/Os is not known)", "90 µs (of how many I/Os is not known)"]),
+        (Some(200), ["3.0 µs (good)", "90 µs (good)"]),
+        (Some(8), ["[3.0 µs] (weak: rests on 4.0 I/Os)", "[90 µs] (weak: rests on 4.0 I/Os)"]),
+    ] {
+        says(&fast(count), 11, Warn, &[told[0]]);
+        silent(&fast(count), 16);
+        says(&on_disk(count), 16, Warn, &[told[1]]);
+    }
+    silent(&on_disk(Some(3)), 11);
+    silent(&on_disk(Some(3)), 16);
     let link = Facts {
         iops: Some(200_000.0),
         block_bytes: Some(4096.0),

@@ -32,6 +32,7 @@ fn span(latency: u64, bounds: &[(u64, u64)]) -> SpanResult {
                 median: Nanos(21_000),
                 high: Nanos(88_000),
                 max: Nanos(99_000),
+                count: 1024,
             }),
             wait: Some(ProcessorWait { waited: Nanos(50_000), turns: 10, asleep: Nanos(0) }),
         }),
@@ -54,9 +55,10 @@ fn a_tenth_of_the_median_latency_is_the_limit() {
         assert_eq!(item.sentence.contains("--batch"), verdict != Plausibility::Ok);
         let is_woken = bounds.iter().any(|(bound, _)| *bound == 0);
         for told in [
-            "wake-up time of 21.0 µs (p50), 88.0 µs (p99.8)",
-            "(p50 with the usual wake-up)",
-            "(p99 with twice what one in 500 exceeds)",
+            // (method, 5.4) No percentile without its mark.
+            "wake-up time of 21.0 µs (p50 of 1024 timers, good), [88.0 µs] (p99.8, none)",
+            "(p50 with the usual wake-up, fair)",
+            "(p99 with twice what one in 500 exceeds, none)",
         ] {
             assert_eq!(item.sentence.contains(told), is_woken, "{}", item.sentence);
         }
@@ -94,7 +96,8 @@ fn the_bounds_of_completions_that_ended_a_sleep_have_the_wake_up_in_them() {
 
 #[test]
 fn twice_what_one_wake_up_in_500_exceeds_is_allowed() {
-    let wake_up = WakeUp { median: Nanos(21_000), high: Nanos(88_000), max: Nanos(9_000_000) };
+    let wake_up =
+        WakeUp { median: Nanos(21_000), high: Nanos(88_000), max: Nanos(9_000_000), count: 1024 };
     assert_eq!(wake_up.allowed(), Nanos(176_000));
     assert_eq!(WakeUp { high: Nanos::NEVER, ..wake_up }.allowed(), Nanos::NEVER);
 }
@@ -104,7 +107,7 @@ fn twice_what_one_wake_up_in_500_exceeds_is_allowed() {
 fn the_p99_that_is_told_has_all_that_is_allowed_for_a_wake_up() {
     let span = span(300_000, &[(0, 60), (5000, 40)]);
     let item = evidence(&span).expect("latencies");
-    let told = "seen 21.0 µs (p50 with the usual wake-up), at most 175.6 µs (p99 with";
+    let told = "seen 21.0 µs (p50 with the usual wake-up, fair), at most [175.6 µs] (p99 with";
     assert!(item.sentence.contains(told), "{}", item.sentence);
 }
 
@@ -183,8 +186,12 @@ fn an_allowance_out_of_proportion_is_said() {
     ] {
         let mut span = span(latency, &[(0, woken), (5000, 100 - woken)]);
         let error = span.stamp_error.as_mut().expect("made so");
-        error.wake_up =
-            Some(WakeUp { median: Nanos(21_000), high: Nanos(high), max: Nanos(18_000_000) });
+        error.wake_up = Some(WakeUp {
+            median: Nanos(21_000),
+            high: Nanos(high),
+            max: Nanos(18_000_000),
+            count: 1024,
+        });
         let item = allowance(&span);
         assert_eq!(item.is_some(), says, "{latency} {woken} {high}: {item:?}");
         let Some(item) = item else { continue };
@@ -203,7 +210,7 @@ fn a_wake_up_that_most_completions_have_in_them_is_said() {
         let item = sleeping(&span(latency, &bounds));
         assert_eq!(item.as_ref().map(|item| item.verdict), verdict, "{item:?}");
         let Some(item) = item else { continue };
-        assert!(item.sentence.contains("21.0 µs (p50)"), "{}", item.sentence);
+        assert!(item.sentence.contains("21.0 µs (p50 of 1024 timers, good)"), "{}", item.sentence);
         assert_eq!(item.sentence.contains("--poll"), verdict == Some(Plausibility::Suspicious));
     }
     let mut unmeasured = span(1000, &[(0, 1)]);
@@ -258,12 +265,13 @@ fn waits_for_a_processor_beyond_a_wake_up_are_felt_from_a_tenth_of_the_median() 
 #[test]
 fn the_error_bar_is_no_better_than_the_thread_had_its_processor() {
     let told = |change: &dyn Fn(&mut SpanResult)| {
-        let mut span = span(100_000, &[(1000, 1)]);
+        let mut span = span(100_000, &[(1000, 2_000)]);
         change(&mut span);
         let item = evidence(&span).expect("latencies");
-        let is_sure =
-            item.sentence.starts_with("Completions were seen 1.0 µs (p50), at most 1.0 µs (p99)");
-        let told = "Completions were seen 1.0 µs (p50), 1.0 µs (p99)";
+        let is_sure = item
+            .sentence
+            .starts_with("Completions were seen 1.0 µs (p50, good), at most 1.0 µs (p99, fair)");
+        let told = "Completions were seen 1.0 µs (p50, good), 1.0 µs (p99, fair)";
         assert!(is_sure || item.sentence.starts_with(told), "{item:?}");
         (item.verdict, is_sure)
     };

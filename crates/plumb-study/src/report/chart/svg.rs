@@ -1,6 +1,10 @@
 //! A chart as SVG: no script, readable on paper and by a screen reader. Colours come from the page.
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+use plumb_units::convert::floor_u64;
 
 use super::scale::{self, Laid};
 use super::{Axis, Cell, Chart, Dot, Layer, STRIP, Side, WORDS_APART};
@@ -15,6 +19,9 @@ const BARE: f64 = 18.0;
 
 /// Height of a row of names on the left.
 const ROW: f64 = 22.0;
+
+/// Shades of a heat map besides the lightest one: more of them nobody tells apart.
+const SHADES: f64 = 24.0;
 
 /// The drawing. `title` is read out in its place.
 pub(crate) fn svg(chart: &Chart, title: &str) -> String {
@@ -316,18 +323,32 @@ impl Sheet {
         }
     }
 
+    /// A path per shade; neighbours of one shade are one rectangle in it: a heat map has thousands of cells.
     fn cells(&mut self, cells: &[Cell]) {
+        let mut shades: BTreeMap<u64, Vec<[f64; 4]>> = BTreeMap::new();
         for cell in cells {
             let across = self.x.at(cell.x.0).zip(self.x.at(cell.x.1));
             let upward = self.left.at(cell.y.0).zip(self.left.at(cell.y.1));
             let Some(((a, b), (low, high))) = across.zip(upward) else { continue };
-            let weight = 0.12 + 0.88 * cell.weight.clamp(0.0, 1.0);
-            self.add(format_args!(
-                "<rect class=\"cell\" x=\"{a:.1}\" y=\"{high:.1}\" width=\"{:.1}\" height=\"{:.1}\" \
-                 fill-opacity=\"{weight:.2}\"/>",
-                (b - a).max(0.6),
-                (low - high).max(0.6)
-            ));
+            let shade = floor_u64((cell.weight.clamp(0.0, 1.0) * SHADES).round());
+            shades.entry(shade).or_default().push([high, low, a, b]);
+        }
+        for (shade, mut all) in shades {
+            all.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+            let mut joined: Vec<[f64; 4]> = Vec::new();
+            for cell in all {
+                match joined.last_mut() {
+                    Some(last) if last[..2] == cell[..2] && last[3] == cell[2] => last[3] = cell[3],
+                    _ => joined.push(cell),
+                }
+            }
+            let weight = 0.12 + 0.88 * shade as f64 / SHADES;
+            self.add(format_args!("<path class=\"cell\" fill-opacity=\"{weight:.2}\" d=\""));
+            for [high, low, a, b] in joined {
+                let (width, height) = ((b - a).max(0.6), (low - high).max(0.6));
+                self.add(format_args!("M{a:.1} {high:.1}h{width:.1}v{height:.1}h-{width:.1}"));
+            }
+            self.add(format_args!("\"/>"));
         }
     }
 }
