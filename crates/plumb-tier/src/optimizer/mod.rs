@@ -9,6 +9,7 @@ mod lines;
 mod pins;
 mod plan;
 mod select;
+mod survey;
 #[cfg(test)]
 mod tests;
 

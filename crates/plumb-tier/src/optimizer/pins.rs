@@ -273,18 +273,21 @@ impl PinTable {
                 }
             }
             for extent in (first..=last).take_while(|extent| *extent < placement.extents()) {
-                if placement.tier(extent).is_some_and(|tier| tier != pin.tier) {
+                let Some(tier) = placement.tier(extent) else { continue };
+                // Be it that an earlier pin with this tier decides.
+                let own = zone_at(&zones, extent)
+                    .is_some_and(|zone| self.pins[zone.pin].tier == pin.tier);
+                let is_there = tier == pin.tier;
+                let fits = match pin.tier {
+                    TierName::Capacity => is_there || down.has(extent),
+                    // Who is there may have to leave for an earlier pin.
+                    TierName::Performance => admitted.has(extent),
+                };
+                if !is_there {
                     off_tier += self.bytes_within(pin, extent);
-                    // Be it that an earlier pin with this tier decides.
-                    let own = zone_at(&zones, extent)
-                        .is_some_and(|zone| self.pins[zone.pin].tier == pin.tier);
-                    let fits = match pin.tier {
-                        TierName::Capacity => down.has(extent),
-                        TierName::Performance => admitted.has(extent),
-                    };
-                    short |= own && !fits;
-                    waits |= own && fits;
                 }
+                short |= own && !fits;
+                waits |= own && fits && !is_there;
             }
             let on_tier = pin.len - off_tier;
             overridden_by.sort_unstable();
@@ -317,12 +320,14 @@ pub(crate) fn zone_at(zones: &[Zone], extent: u32) -> Option<&Zone> {
     zones[..after].last().filter(|zone| extent <= zone.last)
 }
 
-/// Which extents pinned to the Performance tier have room there: pins in the order of their creation, extents in
-/// the order of their numbers, until the tier is full (10.2).
+/// Which extents pinned to the Performance tier have room there: pins in the order of their creation until the tier is full
+/// (10.2). Of the one that has room in part heat decides which.
 #[derive(Debug, Default)]
 pub(super) struct Admitted {
-    /// First and last extent, sorted.
+    /// First and last extent of what has room wholly, sorted.
     ranges: Vec<(u32, u32)>,
+    /// The pin that has room in part, by its place in the list of pins, and for how many extents.
+    pub(super) partly: Option<(usize, u64)>,
     /// Mapped extents that are in.
     pub(super) count: u64,
     /// Mapped extents that have no room.
@@ -343,21 +348,20 @@ impl Admitted {
             .filter(|zone| table.pins[zone.pin].tier == TierName::Performance)
             .collect();
         order.sort_by_key(|zone| (zone.pin, zone.first));
-        for zone in order {
-            let mut last_in = None;
-            for extent in (zone.first..=zone.last).take_while(|extent| *extent < extents) {
-                match placement.tier(extent) {
-                    Some(_) if admitted.count == usable => admitted.refused += 1,
-                    Some(_) => {
-                        admitted.count += 1;
-                        last_in = Some(extent);
-                    }
-                    None => {}
-                }
+        for of_pin in order.chunk_by(|a, b| a.pin == b.pin) {
+            let mapped = |zone: &Zone| {
+                let own = (zone.first..=zone.last).take_while(|extent| *extent < extents);
+                to_u64(own.filter(|extent| placement.tier(*extent).is_some()).count())
+            };
+            let wanted: u64 = of_pin.iter().map(|zone| mapped(zone)).sum();
+            let room = usable - admitted.count;
+            if wanted <= room {
+                admitted.ranges.extend(of_pin.iter().map(|zone| (zone.first, zone.last)));
+            } else if room > 0 {
+                admitted.partly = Some((of_pin[0].pin, room));
             }
-            if let Some(last) = last_in {
-                admitted.ranges.push((zone.first, last));
-            }
+            admitted.count += wanted.min(room);
+            admitted.refused += wanted.saturating_sub(room);
         }
         admitted.ranges.sort_unstable();
         admitted
@@ -405,6 +409,7 @@ impl Admitted {
         admitted
     }
 
+    /// Whether an extent has room for certain.
     pub(super) fn has(&self, extent: u32) -> bool {
         let after = self.ranges.partition_point(|range| range.0 <= extent);
         self.ranges[..after].last().is_some_and(|range| extent <= range.1)

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 use plumb_units::convert::to_u64;
 
 use super::history::MoveHistory;
-use super::pins::{Admitted, PinTable, Zone};
+use super::pins::{Admitted, PinTable};
 use super::select::{Key, Least};
+use super::survey::{Survey, for_each_mapped};
 use super::{Bar, Placement, Sure, TierName};
-use crate::heat::{Forecast, HeatMap, Lies, PAGE_EXTENTS};
+use crate::heat::{Forecast, HeatMap, Lies};
 
 /// Slots of the tiers, those reserved for moves left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,24 +153,29 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     let fast = |extent| tier(extent) == Some(TierName::Performance);
     let forecast = request.heat.forecast(fast);
     let admitted = Admitted::of(request.pins, &zones, request.placement, slots);
-    let mut survey = Survey::new(request);
+    let mut survey = Survey::new(request, &admitted);
     for_each_mapped(request, (&forecast, &zones), |found| survey.look(request, &admitted, &found));
     let over = (survey.used + request.room.reserve).saturating_sub(slots);
-    let incoming = to_u64(survey.pinned_up.len()) + survey.hot.count();
+    let hottest = survey.upwards(&admitted);
+    let incoming = to_u64(survey.pinned_up.len()) + to_u64(hottest.len());
     let wanted = incoming + over + request.history.recent_moves();
-    let mut coldest = Least::new((wanted + STEP_ASIDE).min(survey.used));
+    let most = (wanted + STEP_ASIDE).min(survey.used);
+    let (mut coldest, mut partly) = (Least::new(most), Least::new(most));
     if wanted > 0 {
         for_each_mapped(request, (&forecast, &zones), |found| {
-            if found.tier == TierName::Performance && !found.is_pinned(request, &admitted) {
-                coldest.push(Key::coldest(found.score(), found.extent));
+            let key = Key::coldest(found.score(), found.extent);
+            match found.tier {
+                TierName::Performance if found.is_partly(&admitted) => partly.push(key),
+                TierName::Performance if !found.is_pinned(request, &admitted) => coldest.push(key),
+                _ => {}
             }
         });
     }
-    survey.pinned_up.sort_unstable();
-    let hottest = std::mem::replace(&mut survey.hot, Least::new(0)).sorted();
-    let coldest = coldest.sorted();
-    // A full Capacity tier takes a pinned extent for one that may leave it, however cold that is.
+    let (coldest, partly) = (coldest.sorted(), partly.sorted());
+    // A full Capacity tier takes a pinned extent for one that may leave it, however cold that is. Where a pin has room in
+    // part only, each one that leaves the tier makes room for some of it.
     let short = to_u64(survey.pinned_down.len()).saturating_sub(request.room.capacity_free);
+    let short = if admitted.partly.is_some() { 0 } else { short };
     let mut movable = Least::new(short);
     if short > 0 {
         for_each_mapped(request, (&forecast, &zones), |found| {
@@ -182,9 +188,14 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     let within = |limits: PlanLimits, hottest: Vec<Key>, coldest: Vec<Key>| {
         let mut course = Course::new((request, &forecast), &survey, admitted.refused, limits);
         (course.hottest, course.coldest) = (hottest.into(), coldest.into());
+        course.partly = partly.iter().copied().collect();
         course.movable = movable.iter().copied().collect();
         course.pins(&survey.pinned_up, &survey.pinned_down);
         course.make_reserve();
+        if admitted.partly.is_some() {
+            // Its extents are hotter or colder among themselves; nobody else has a place.
+            course.coldest = std::mem::take(&mut course.partly);
+        }
         course.fill();
         course.swap();
         course.plan
@@ -201,105 +212,6 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     planned
 }
 
-/// A mapped extent as the passes see it.
-struct Found<'a> {
-    extent: u32,
-    tier: TierName,
-    heat: crate::heat::ExtentHeat,
-    zone: Option<&'a Zone>,
-}
-
-impl Found<'_> {
-    fn score(&self) -> f32 {
-        self.heat.score
-    }
-
-    /// Whether a pin in force decides about it.
-    fn is_pinned<P>(&self, request: &PlanRequest<'_, P>, admitted: &Admitted) -> bool {
-        self.zone.is_some_and(|zone| match request.pins.pins()[zone.pin].tier {
-            TierName::Capacity => true,
-            TierName::Performance => admitted.has(self.extent),
-        })
-    }
-}
-
-/// Calls for each mapped extent, in order.
-fn for_each_mapped<'a, P: Placement>(
-    request: &PlanRequest<'_, P>,
-    (forecast, zones): (&Forecast<'_>, &'a [Zone]),
-    mut look: impl FnMut(Found<'a>),
-) {
-    let mut zones = zones.iter().peekable();
-    let extents = request.placement.extents();
-    for slab in 0..extents.div_ceil(PAGE_EXTENTS) {
-        let first = slab * PAGE_EXTENTS;
-        let page = forecast.slab(first);
-        for extent in first..=(first + (PAGE_EXTENTS - 1)).min(extents - 1) {
-            let Some(tier) = request.placement.tier(extent) else { continue };
-            while zones.next_if(|zone| zone.last < extent).is_some() {}
-            let zone = zones.peek().copied().filter(|zone| zone.first <= extent);
-            let heat = page.as_ref().map(|page| page.extent(extent)).unwrap_or_default();
-            look(Found { extent, tier, heat, zone });
-        }
-    }
-}
-
-/// What the first pass finds.
-struct Survey {
-    used: u64,
-    ios: u64,
-    ios_performance: u64,
-    /// Pinned to the Performance tier, and not there: pin and extent.
-    pinned_up: Vec<(u32, u32)>,
-    pinned_down: Vec<u32>,
-    /// Not on the Performance tier and worth a move to a free slot.
-    hot: Least,
-}
-
-impl Survey {
-    fn new<P>(request: &PlanRequest<'_, P>) -> Self {
-        let recent = request.history.recent_moves();
-        // Budgets or not: what is wanted is told, too.
-        let most = request.room.performance_slots;
-        Self {
-            used: 0,
-            ios: 0,
-            ios_performance: 0,
-            pinned_up: Vec::new(),
-            pinned_down: Vec::new(),
-            // One more than may go up, to see whether a budget ends the plan.
-            hot: Least::new(most.saturating_add(recent).saturating_add(1)),
-        }
-    }
-
-    #[inline]
-    fn look<P>(&mut self, request: &PlanRequest<'_, P>, admitted: &Admitted, found: &Found<'_>) {
-        let ios = found.heat.ios();
-        self.ios = self.ios.saturating_add(ios);
-        if found.tier == TierName::Performance {
-            self.used += 1;
-            self.ios_performance = self.ios_performance.saturating_add(ios);
-        }
-        let pin = found.zone.filter(|_| found.is_pinned(request, admitted));
-        match (pin, found.tier) {
-            (Some(zone), tier) if request.pins.pins()[zone.pin].tier != tier => match tier {
-                TierName::Capacity => {
-                    let pin = u32::try_from(zone.pin).unwrap_or(u32::MAX);
-                    self.pinned_up.push((pin, found.extent));
-                }
-                TierName::Performance => self.pinned_down.push(found.extent),
-            },
-            (None, TierName::Capacity) => {
-                let score = found.score();
-                if score > 0.0 && score >= request.bar.for_free() {
-                    self.hot.push(Key::hottest(score, found.extent));
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
 /// The plan as it grows.
 struct Course<'a> {
     heat: &'a Forecast<'a>,
@@ -310,6 +222,8 @@ struct Course<'a> {
     used: u64,
     hottest: VecDeque<Key>,
     coldest: VecDeque<Key>,
+    /// The coldest of the pin that has room in part.
+    partly: VecDeque<Key>,
     /// Those that may leave the Capacity tier for pinned ones, hottest first.
     movable: VecDeque<Key>,
     /// Should leave and has nowhere to go.
@@ -345,6 +259,7 @@ impl<'a> Course<'a> {
             used: survey.used,
             hottest: [].into(),
             coldest: [].into(),
+            partly: [].into(),
             movable: [].into(),
             stuck: [].into(),
             plan,
@@ -405,7 +320,8 @@ impl<'a> Course<'a> {
             if !self.affords(2, 1) {
                 break;
             }
-            let victim = down.next().or_else(|| self.coldest.pop_front().map(Key::extent));
+            let mut coldest = || self.coldest.pop_front().or_else(|| self.partly.pop_front());
+            let victim = down.next().or_else(|| coldest().map(Key::extent));
             // Only extents with room are asked for, so somebody can make it.
             let Some(victim) = victim else { break };
             self.swap_pair((victim, *extent), (MoveReason::Pin, MoveReason::Pin));

@@ -370,6 +370,42 @@ fn pins_without_room_say_so_in_the_order_of_their_creation() {
     assert_eq!(states, [(first, PinState::Pending), (second, PinState::InsufficientCapacity)]);
 }
 
+/// (10.1) The objective holds among the extents of a pin, too.
+#[test]
+fn of_a_pin_with_room_in_part_the_hottest_extents_are_there() {
+    let pinned = |extents: &str, slots, count: u64| {
+        let mut case = Case::new(extents, slots);
+        case.pins.set(0, count * EXTENT, TierName::Performance).expect("a range");
+        case
+    };
+    // Where they are already nothing moves, and none of it is what was asked for.
+    let mut case = pinned("C0 C1 P70 P60 C90", 2, 4);
+    case.check("");
+    assert_eq!(case.plan().pins_refused, 2);
+    assert_eq!(case.statuses()[0].state, PinState::InsufficientCapacity);
+    case.bar = Bar { break_even: 30.0, hysteresis: 0.0, deviations: 0.0, raised: 1.0 };
+    case.check("");
+    // Nobody else has a place, however hot: the hottest of the pin go first, and cold ones fill what is left.
+    pinned("C0 C1 C9 C0 P60 C90", 3, 4).check("2^ 1^ 4v 0^");
+    pinned("C0 C1 C9 P60 P90", 2, 3).check("3v 2^ 4v 1^");
+    // Among themselves they change places as others do, where it is worth it.
+    let mut case = pinned("P1 P50 C90 C2", 2, 4);
+    case.check("0v 2^");
+    case.bar = Bar { break_even: 100.0, hysteresis: 0.0, deviations: 0.0, raised: 1.0 };
+    case.check("");
+    // An earlier pin takes the places of the coldest of it, and that is told before it happens.
+    let mut case = Case::new("C0 P5 P4 P3", 3);
+    let first = case.pins.set(0, EXTENT, TierName::Performance).expect("a range");
+    let second = case.pins.set(EXTENT, 3 * EXTENT, TierName::Performance).expect("a range");
+    case.check("3v 0^");
+    let states: Vec<_> = case.statuses().iter().map(|status| (status.pin, status.state)).collect();
+    assert_eq!(states, [(first, PinState::Pending), (second, PinState::InsufficientCapacity)]);
+    // Within budgets as well.
+    case.limits = PlanLimits { moved: 1, promoted: 1 };
+    let planned = case.plan();
+    assert_eq!((shown(&planned.moves).as_str(), planned.budget_spent), ("", true));
+}
+
 /// The first pin of a range keeps its place in the order, whoever asks for the same later: PIN-5 is about different tiers.
 #[test]
 fn pins_again_on_the_same_tier_take_no_room_from_earlier_ones() {
@@ -549,35 +585,57 @@ fn no_placement_within_the_budgets_is_better() {
 #[test]
 fn with_pins_the_rest_is_as_good_as_it_can_be() {
     let mut random = Random::new(42);
+    let mut tight = 0;
     for _ in 0..10_000 {
         let mut case = random_case(&mut random);
         case.room.capacity_free = 12;
         for _ in 0..random.below(3) {
             let tier = if random.one_in(2) { TierName::Performance } else { TierName::Capacity };
-            case.pins.set(random.below(12 * EXTENT), 1 + random.below(3 * EXTENT), tier);
+            case.pins.set(random.below(12 * EXTENT), 1 + random.below(9 * EXTENT), tier);
         }
         let planned = case.plan();
         let reached = after(&case, &planned.moves);
-        let zones = case.pins.zones();
         let slots = case.room.performance_slots;
-        let admitted = pins::Admitted::of(&case.pins, &zones, &case.disk, slots);
-        let (mut fast, mut free) = (0_u32, 0_u32);
-        for extent in 0..case.disk.extents() {
-            let tier = pins::zone_at(&zones, extent).map(|zone| case.pins.pins()[zone.pin].tier);
-            match (case.disk.tier(extent), tier) {
-                (None, _) | (_, Some(TierName::Capacity)) => {}
-                (_, Some(TierName::Performance)) if admitted.has(extent) => fast |= 1 << extent,
-                _ => free |= 1 << extent,
+        // Pins in the order of their creation, each with what it decides about that is mapped (10.2 step 1).
+        let zones = case.pins.zones();
+        let mapped = (0..case.disk.extents()).filter(|extent| case.disk.tier(*extent).is_some());
+        let (mut of_pins, mut free) = (vec![0_u32; case.pins.pins().len()], 0_u32);
+        for extent in mapped {
+            match pins::zone_at(&zones, extent) {
+                Some(zone) => of_pins[zone.pin] |= 1 << extent,
+                None => free |= 1 << extent,
             }
         }
+        let (mut fast, mut partly) = (0_u32, None);
+        for (pin, own) in case.pins.pins().iter().zip(of_pins) {
+            let left = slots - u64::from(fast.count_ones());
+            match pin.tier {
+                TierName::Capacity => {}
+                TierName::Performance if partly.is_some() => {}
+                TierName::Performance if u64::from(own.count_ones()) <= left => fast |= own,
+                TierName::Performance => partly = Some((own, left)),
+            }
+        }
+        // The first one that has no room for all has room for as many of its own as there are places.
+        if let Some((own, left)) = partly {
+            tight += u32::from(left > 0);
+            let chosen = (reached & own).count_ones();
+            assert_eq!(u64::from(chosen), left, "{:?} of {:?}", planned.moves, case.disk.0);
+            free = own;
+        }
         assert_eq!(reached & !free, fast, "pins are as they should be");
-        let allowed = |set: &u32| set & !free == fast && u64::from(set.count_ones()) <= slots;
+        let filled = partly.map(|_| slots);
+        let allowed = |set: &u32| {
+            let count = u64::from(set.count_ones());
+            set & !free == fast && filled.map_or(count <= slots, |filled| count == filled)
+        };
         let best = (0..1 << case.disk.extents())
             .filter(allowed)
             .map(|set| worth(&case, set))
             .fold(0.0, f32::max);
         assert_eq!(worth(&case, reached), best, "{:?} of {:?}", planned.moves, case.disk.0);
     }
+    assert!(tight > 200, "pins that have room in part: {tight}");
 }
 
 #[test]

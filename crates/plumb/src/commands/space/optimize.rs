@@ -565,6 +565,12 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
             bytes(wanted[1])
         ));
     }
+    if planned.pins_refused > 0 {
+        let short = bytes(planned.pins_refused);
+        text.push_str(&format!(
+            "the Performance tier has no room for {short} that are pinned to it\n"
+        ));
+    }
     if planned.stuck > 0 {
         text.push_str(&format!(
             "{} more should move down, and the Capacity tier has no free place for them\n",
