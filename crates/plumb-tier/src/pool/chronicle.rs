@@ -11,7 +11,8 @@ use plumb_io::FlushQueue;
 
 use super::answers::Answers;
 use super::asks;
-use super::findings::Findings;
+use super::findings::{self, Findings};
+use super::full::full_below;
 use super::jobs::JobTeller;
 use super::live::now_ms;
 use super::registry::Registry;
@@ -237,6 +238,9 @@ impl Chronicle {
     fn note_events<Q: FlushQueue>(&mut self, engine: &mut Engine<Q>) {
         while let Some(event) = engine.next_event() {
             self.note(&event, engine.config());
+            if matches!(event, Event::Halted(_)) {
+                self.note_full();
+            }
             if matches!(event, Event::DiskCleared(_)) {
                 // What was healed before is forgotten with the rest.
                 self.note_healed(engine);
@@ -287,9 +291,19 @@ impl Chronicle {
         self.changed |= self.findings.note_detached(detached.map(|(_, own)| own.id).collect());
     }
 
+    /// A pool stopped: where a file system below it has no room, that is why.
+    fn note_full(&self) {
+        let registry = self.registry();
+        let Ok(pool) = registry.find(&self.kept.1) else { return };
+        if let Some(path) = full_below(&pool.disks).first() {
+            findings::note_full(&registry, &pool.name, path);
+        }
+    }
+
     fn write_findings(&mut self) {
         if std::mem::take(&mut self.changed) {
             let (folder, pool) = &self.kept;
+            self.findings.take_full_of(Findings::of(&Registry::at(folder), pool));
             // Best effort, as for counters; what is wrong is found again.
             let _ = self.findings.write(folder, pool);
         }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::asks::{Ask, ask};
 use super::chronicle::{self, Chronicle};
+use super::full::full_below;
 use super::live::now_ms;
 use super::look::{DiskLook, Look, look};
 use super::open::PoolError;
@@ -53,6 +54,8 @@ struct Refused {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
     refused: Option<Refused>,
+    /// A disk on a file system that had no room, so that the pool was not started, or stopped.
+    full: Option<PathBuf>,
     /// By virtual disk and extent within it.
     lost: BTreeMap<(u128, u32), Lost>,
     /// Blocks whose checksums are lost, the same way.
@@ -162,6 +165,18 @@ impl Findings {
     pub fn refused(&self, disks: &[DiskLook]) -> Option<&str> {
         let refused = self.refused.as_ref()?;
         (refused.here == here(disks)).then_some(refused.text.as_str())
+    }
+
+    /// A disk on a file system that has no room, for which the pool was not started last, or stopped.
+    #[must_use]
+    pub fn full(&self) -> Option<&Path> {
+        let path = self.full.as_ref()?;
+        (!full_below([path]).is_empty()).then_some(path)
+    }
+
+    /// What the last start or its end said of that, as it is written down: who has the pool writes it anew with the rest.
+    pub(super) fn take_full_of(&mut self, written: Self) {
+        self.full = written.full;
     }
 
     /// How a configuration that was found on disks stands to the newest one that was in force here.
@@ -287,6 +302,12 @@ impl Findings {
             let here: Vec<String> = here.iter().map(u16::to_string).collect();
             text.push_str(&format!("refused\t{unix_ms}\t{}\t{why}\n", here.join(",")));
         }
+        // Only a list that is damaged has a name with one of these in it, and then nothing is told of it.
+        if let Some(path) = self.full.as_ref().and_then(|path| path.to_str())
+            && !path.contains(['\t', '\n', '\r'])
+        {
+            text.push_str(&format!("full\t{path}\n"));
+        }
         for (word, all) in [("lost", &self.lost), ("unverified", &self.unverified)] {
             for ((vdisk, extent), Lost { blocks, unix_ms }) in all {
                 text.push_str(&format!("{word}\t{vdisk:032x}\t{extent}\t{blocks}\t{unix_ms}\n"));
@@ -378,6 +399,7 @@ fn parse(text: &str) -> Option<Findings> {
                     found.newest = Some(Newest { epoch, number, unix_ms, holders });
                 }
             }
+            ["full", path] => found.full = Some(path.into()),
             ["detached", vdisk] => found.detached.extend(id(vdisk)),
             ["failed", disk, times, at] => {
                 if let (Some(disk), Ok(times), Ok(unix_ms)) = (id(disk), times.parse(), at.parse())
@@ -420,9 +442,22 @@ pub fn note_start<T>(
     went
 }
 
+/// Writes down that the file system below one of a pool's disks has no room, and that the pool was not started for that, or stopped.
+pub fn note_full(registry: &Registry, pool: &str, disk: &Path) {
+    let mut findings = Findings::of(registry, pool);
+    findings.full = Some(disk.to_owned());
+    // Best effort: whoever starts it is told anyway.
+    let _ = findings.write(registry.folder(), pool);
+}
+
 /// Writes down that a pool was started to be read only, and why.
-pub fn note_read_only(registry: &Registry, pool: &RegisteredPool, why: &StartError) {
-    chronicle::note_read_only(registry, &pool.name, &why.to_string());
+pub fn note_read_only(registry: &Registry, pool: &RegisteredPool, why: &str) {
+    chronicle::note_read_only(registry, &pool.name, why);
+}
+
+/// Writes down that a pool was not started, not even to be read only, and why.
+pub fn note_refused(registry: &Registry, pool: &RegisteredPool, why: &str) {
+    chronicle::note_refused(registry, &pool.name, why);
 }
 
 /// By an operator's word it is told no more that a disk failed before, or that blocks of it were healed: a program that has the
@@ -479,7 +514,7 @@ fn keep_start(registry: &Registry, pool: &RegisteredPool, went: Option<&PoolErro
     let mut findings = Findings::of(registry, &pool.name);
     let refused = match went {
         None => None,
-        Some(PoolError::FullBelow { .. }) => return,
+        Some(PoolError::FullBelow { path, .. }) => return note_full(registry, &pool.name, path),
         Some(PoolError::Start(StartError::NoQuorum { .. } | StartError::Outdated { .. })) => return,
         Some(PoolError::Start(error)) => {
             let Ok(Look { disks, .. }) = look(Some(pool.id), &pool.disks) else { return };
@@ -488,10 +523,10 @@ fn keep_start(registry: &Registry, pool: &RegisteredPool, went: Option<&PoolErro
         }
         Some(_) => return,
     };
-    if findings.refused.is_none() && refused.is_none() {
+    if findings.refused.is_none() && findings.full.is_none() && refused.is_none() {
         return;
     }
-    findings.refused = refused;
+    (findings.refused, findings.full) = (refused, None);
     // Best effort: whoever starts it is told anyway.
     let _ = findings.write(registry.folder(), &pool.name);
 }
@@ -629,6 +664,7 @@ mod tests {
         }
         let text = "no copy of page 7".to_owned();
         found.refused = Some(Refused { unix_ms: 5, here: vec![0, 2], text });
+        found.full = Some("/a b/c.img".into());
         found.write(registry.folder(), "p").expect("written");
         let read = Findings::of(&registry, "p");
         assert_eq!(read, found);
@@ -642,7 +678,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_read_or_left_out() {
-        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nfailed\t02\t1\t5\nhealed\t02\t7\t8\nerred\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n";
+        let whole = "plumb-findings 1\nrefused\t5\t0,2\twhy\nfull\t/a/b\nlost\t01\t3\t4\t5\nunverified\t01\t3\t4\t5\nfailed\t02\t1\t5\nhealed\t02\t7\t8\nerred\t02\t7\t8\nnewest\t3\t12\t5\t01,02\n";
         let mut random = crate::random::Random::new(4);
         for _ in 0..20_000 {
             let mut bytes = whole.as_bytes().to_vec();

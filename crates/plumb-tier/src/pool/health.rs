@@ -157,6 +157,8 @@ pub struct Facts {
     pub metadata: (usize, usize),
     /// Why no start accepts it, and what to do.
     pub refused: Option<(String, &'static str)>,
+    /// A disk on a file system that has no room: for that it was not started, or stopped, and can only be read.
+    pub full: Option<String>,
     /// Nobody can tell which copies are up to date.
     pub untold: bool,
     /// The pool went on without the disks that are here when this machine used it last.
@@ -239,6 +241,7 @@ impl Facts {
             voters: look.voters(),
             metadata: (here().filter(|one| one.0.metadata).count(), here().count()),
             refused: look.refusal.clone().or(told),
+            full: findings.full().map(|path| path.display().to_string()),
             untold: behind.is_none(),
             older: matches!(findings.age_of(look.config.generation), Age::Older(_)),
             unflushed: behind.is_some_and(|behind| behind.flushes_fail),
@@ -296,6 +299,7 @@ impl Facts {
                 let why = format!("the pool has stopped: {halt}");
                 (why, "attach the disks that were lost and start it again")
             }),
+            full: None,
             untold: false,
             older: false,
             unflushed: engine.fails_flushes(),
@@ -402,7 +406,7 @@ const PUT_BACK: &str = "put the disk itself back; if what the pool took since is
 pub fn judge(facts: &Facts) -> Health {
     let (present, voters) = facts.voters;
     let quorum = 2 * present > voters;
-    let starts = quorum && facts.refused.is_none();
+    let starts = quorum && facts.refused.is_none() && facts.full.is_none();
     let older = facts.older && !quorum;
     let disks: Vec<Verdict> = facts.disks.iter().map(|one| disk(one, starts, older)).collect();
     let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts)).collect();
@@ -427,14 +431,32 @@ pub fn judge(facts: &Facts) -> Health {
             PUT_BACK,
         )
     } else if !quorum {
-        let older = if older { ", and the pool went on without those that are here" } else { "" };
+        let (told, action) = match older {
+            true => (
+                ", and the pool went on without those that are here: no copy is known to be current",
+                "connect the missing disks; to read what is here all the same: plumb run --accept-older; if they are lost for good: plumb space repair --without-quorum",
+            ),
+            false => (
+                "",
+                "connect the missing disks; if they are lost for good: plumb space repair --without-quorum",
+            ),
+        };
         Verdict::of(
             HealthStatus::Unhealthy,
             "Read-only (Incomplete)",
             format!(
-                "{present} of {voters} voting disks are here; more than half are needed{older}"
+                "{present} of {voters} voting disks are here; more than half are needed{told}"
             ),
-            "connect the missing disks; if they are lost for good: plumb space repair --without-quorum",
+            action,
+        )
+    } else if let Some(path) = &facts.full {
+        Verdict::of(
+            HealthStatus::Unhealthy,
+            "Read-only (Starting)",
+            format!(
+                "the file system below {path} is full: nothing can be written there, and a start fails"
+            ),
+            "make room there, then: plumb space job --wait; until then loads that only read start",
         )
     } else if let Some((why, action)) = &facts.refused {
         Verdict::of(HealthStatus::Unhealthy, "Read-only (Starting)", why, action)
@@ -576,7 +598,7 @@ fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
         DiskStanding::Present if older => Verdict::of(
             Warning,
             "Stale Metadata",
-            "the pool went on without it, as this machine knows: what is read from it may be older",
+            "the pool went on without it, as this machine knows: what is on it may be older",
             "connect the disks that are not here",
         ),
         // Whether it votes and works again or not: what only it holds has no other copy.

@@ -33,7 +33,9 @@ pub use behind::{Behind, behind};
 pub use chronicle::{Chronicle, LoggedCounters, LoggedEvent, counters, events};
 pub use devices::DeviceQueue;
 pub use emulation::Emulated;
-pub use findings::{Age, Findings, clear_failures, note_read_only, note_start};
+pub use findings::{
+    Age, Findings, clear_failures, note_full, note_read_only, note_refused, note_start,
+};
 pub use full::full_below;
 pub use fuzz::fuzz_files;
 pub use health::{
@@ -48,7 +50,7 @@ pub use make::{DiskWish, PoolWish, add_disk, destroy, make};
 pub use open::{
     OpenPool, PoolError, open, open_by_word, open_to_read, open_to_unread_end, slot_plan,
 };
-pub use registry::{Claim, RegisteredPool, Registry, RegistryError, is_name};
+pub use registry::{Claim, NAME_MAX, RegisteredPool, Registry, RegistryError, is_name};
 pub use replace::{Leaving, Removal, find_disk, forget_removed, remove_disk, replace_disk, work};
 pub use scans::{ScanError, Scanned, scan_in_use};
 pub use settings::{PoolSettings, RETIRE_AFTER_MAX, TIME_OUT_RANGE};

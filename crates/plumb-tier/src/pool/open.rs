@@ -16,7 +16,7 @@ use plumb_units::{Bytes, Nanos};
 use super::chronicle::Chronicle;
 use super::devices::DeviceQueue;
 use super::emulation;
-use super::full::full_below;
+use super::full::{ROOM_LEAST, full_below, room_below};
 use super::limits::LimitError;
 use super::look::{Look, look, stray, superblocks};
 use super::registry::{RegisteredPool, Registry, RegistryError};
@@ -53,7 +53,12 @@ pub enum PoolError {
     #[diagnostic(transparent)]
     Start(#[from] StartError),
     /// It cannot be started, for nothing can be written.
-    #[error("the file system below {} is full, and nothing can be written there", path.display())]
+    #[error(
+        "the file system below {} is full, and nothing can be written there: {} are free, and a start takes {} at least",
+        path.display(),
+        Bytes(*free),
+        Bytes(ROOM_LEAST)
+    )]
     #[diagnostic(
         code(plumb::tier::full_below),
         help("make room there, then: plumb space job {name} --wait")
@@ -63,6 +68,8 @@ pub enum PoolError {
         name: String,
         /// One of its disks.
         path: PathBuf,
+        /// Bytes that are free there.
+        free: u64,
         /// How it failed.
         source: Box<StartError>,
     },
@@ -300,7 +307,7 @@ pub struct OpenPool {
     /// Where it is written down what happens, if anywhere.
     pub chronicle: Option<Chronicle>,
     /// Why it is only read, if it is.
-    pub unchanging: Option<StartError>,
+    pub unchanging: Option<PoolError>,
     began: Instant,
 }
 
@@ -417,7 +424,10 @@ fn or_below(pool: &RegisteredPool, source: StartError, absent: &Absent) -> PoolE
     let name = || pool.name.clone();
     match &source {
         StartError::Halted { .. } => match full_below(&pool.disks).into_iter().next() {
-            Some(path) => PoolError::FullBelow { name: name(), path, source: Box::new(source) },
+            Some(path) => {
+                let (name, free) = (name(), room_below(&path).unwrap_or(0));
+                PoolError::FullBelow { name, path, free, source: Box::new(source) }
+            }
             None => source.into(),
         },
         StartError::NoQuorum { .. } => match read_only(absent) {
@@ -480,18 +490,20 @@ fn started(
     Ok(OpenPool { engine, absent, present, chronicle, unchanging, began: Instant::now() })
 }
 
-/// The same for whoever can do with reading: a pool without more than half of its voters, or with features that this version
-/// does not know and needs for writes only (LAY-5), is started to be read only ([`Engine::start_unchanging`]), on whichever
-/// of its disks are here. Nothing on them changes.
+/// The same for whoever can do with reading: a pool without more than half of its voters, with features that this version
+/// does not know and needs for writes only (LAY-5), or on file systems that are full, is started to be read only
+/// ([`Engine::start_unchanging`]), on whichever of its disks are here. Nothing on them changes.
 ///
 /// # Errors
 /// When a disk is in use, or what is here cannot be read.
 pub fn open_to_read(pool: &RegisteredPool, clients: (u32, u32)) -> Result<OpenPool, PoolError> {
+    use StartError::{FeatureToWrite, NoQuorum};
     let why = match open(pool, Vec::new(), clients) {
-        Err(PoolError::Start(
-            why @ (StartError::NoQuorum { .. } | StartError::FeatureToWrite { .. }),
-        )) => why,
-        Err(PoolError::ReadOnlyDisks { source, .. }) => *source,
+        Err(
+            why @ (PoolError::Start(NoQuorum { .. } | FeatureToWrite { .. })
+            | PoolError::ReadOnlyDisks { .. }
+            | PoolError::FullBelow { .. }),
+        ) => why,
         other => return other,
     };
     let (queue, plan, absent) = claim_all(pool, Vec::new())?;

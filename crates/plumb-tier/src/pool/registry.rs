@@ -107,11 +107,14 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(" (there is: {})", names.join(", ")) }
 }
 
+/// Characters of the longest name of a pool or a virtual disk.
+pub const NAME_MAX: usize = 64;
+
 /// Whether a pool or a virtual disk may be called that.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    (1..=64).contains(&name.len())
+    (1..=NAME_MAX).contains(&name.len())
         && name.chars().all(plain)
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
 }

@@ -224,6 +224,12 @@ fn exactly_half_of_the_voters_lost_goes_on_and_more_suspends() {
     done(&mut run, &[write(0), flush()]).expect("half goes on");
     assert_eq!(run.engine.halted(), None);
     tells(&mut run, &["disk-lost"], (HealthStatus::Warning, "Degraded"));
+    reads_well(&mut run);
+    // The one that is left is all that votes from then on.
+    let mut again = restart(&mut run, (2, 0, 2, 0), &[1]).expect("it starts alone");
+    reads_well(&mut again);
+    done(&mut again, &[write(16), flush()]).expect("and goes on");
+    reads_well(&mut again);
     let mut run = start(four);
     fill(&mut run);
     [1, 2, 3].into_iter().for_each(|disk| die(&mut run, disk));

@@ -3,6 +3,7 @@
 
 mod demo;
 mod jobs;
+pub(crate) mod older;
 pub(crate) mod optimize;
 pub(crate) mod report;
 mod simulate;

@@ -18,6 +18,7 @@ mod descriptors;
 mod documents;
 mod failing_disks;
 mod failing_io;
+mod full;
 mod hanging;
 mod health;
 mod huge;

@@ -554,20 +554,38 @@ fn disks_that_the_pool_went_on_without_need_a_second_word() {
     says(&place, "space repair tank --accept-older", 2, &["--without-quorum"]);
     let words = ["went on without", "zeros", "a.img, which had the journal last", "--accept-older"];
     says(&place, "space repair tank --without-quorum tank", 3, &words);
-    // What is here is told to be older, and so is what a load reads of it.
+    // What is here is told to be older, and no load reads it unasked (section 18, 0348).
     let status = place.json("space status tank");
     assert_eq!(status["disks"][1]["operational_status"], "Stale Metadata", "{status}");
     let cause = status["cause"].as_str().unwrap_or_default();
-    assert!(cause.contains("went on without"), "{status}");
-    let line = "run -b4K -r -w0 -o4 -t1 -d1 -W0 space:tank/two";
-    let said = place.plumb(line).ends_with(0).stderr;
+    assert!(cause.contains("went on without") && cause.contains("current"), "{status}");
+    let action = status["action"].as_str().unwrap_or_default();
+    assert!(action.contains("plumb run --accept-older"), "{status}");
+    let read = "run -b4K -r -w0 -o4 -t1 -d1 -W0 space:tank/two";
+    let words = [
+        "pool tank went on without the disks that are here, on 20",
+        "no copy that is here is known to be current",
+        "1 of 2 voting disks",
+        "a.img, which had the journal last",
+        "--accept-older",
+    ];
+    says(&place, read, 3, &words);
+    assert_eq!(events(&place).last().map(String::as_str), Some("start-refused"));
+    // By the operator's word it is, and stays as it is; nobody writes to it by that word.
+    let accepted = read.replace("-W0", "-W0 --accept-older");
+    let said = place.plumb(&accepted).ends_with(0).stderr;
     assert!(said.contains("is older than what it took since"), "{said}");
+    assert_eq!(events(&place).last().map(String::as_str), Some("read-only"));
+    let write = "run -b4K -r -w50 -o4 -t1 -d1 -W0 --accept-older space:tank/two";
+    says(&place, write, 1, &["1 of 2 voting disks"]);
     assert!(head(&other) == before, "it was written to");
     // A machine that does not know it does not know how old it is.
     let noted = place.file("pools/tank.findings");
     std::fs::rename(&noted, place.file("noted")).expect("forgotten");
     let words = ["nobody can tell", "--accept-older"];
     says(&place, "space repair tank --without-quorum tank", 3, &words);
+    // Without a note of anything newer it is read as it is.
+    says(&place, read, 0, &["it is read as they hold it"]);
     std::fs::rename(place.file("noted"), &noted).expect("found");
     // Who is lost and lacks what is written from now on is waited for.
     place.plumb("space repair tank --without-quorum tank --accept-older").ends_with(5);

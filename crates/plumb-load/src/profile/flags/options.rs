@@ -46,6 +46,8 @@ pub struct RunOptions {
     pub verify_state: Option<PathBuf>,
     /// `--on-error`.
     pub on_error: OnError,
+    /// `--accept-older`: a pool is read from disks that it went on without.
+    pub accept_older: bool,
 }
 
 /// A file that gets the result.
@@ -141,6 +143,7 @@ impl RunOptions {
             Id::ProfileJson => self.profile_json = true,
             Id::Truth => self.truth = true,
             Id::Poll => self.poll = true,
+            Id::AcceptOlder => self.accept_older = true,
             Id::SubmitThread => self.submit_thread = true,
             Id::ErrorFormat => {
                 self.error_format = match given.value {

@@ -355,5 +355,10 @@ Plumb {
         Shape::Words(&["stop", "continue"]), LongOption, Program:
         "what a failed I/O does to the run [stop]",
         "Failed I/Os are counted and reported either way.";
+    AcceptOlder "" "accept-older" Nothing, Shape::Fixed(""), LongOption, Program:
+        "read a pool also from disks that it went on without",
+        "Of virtual disks (`space:POOL/VDISK`) that are only read, where half of the pool's voting disks or fewer are here and this \
+         machine saw the pool go on without them. Blocks that were written since are zeros or what they held before; nothing is \
+         written to the pool.";
 }
 }

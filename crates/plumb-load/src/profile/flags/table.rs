@@ -220,6 +220,8 @@ pub(super) enum Id {
     Verify,
     VerifyState,
     OnError,
+    /// `--accept-older`.
+    AcceptOlder,
     /// `--store`.
     Store,
     /// `-y` with a letter that names no event.

@@ -84,6 +84,7 @@ fn check(
         voters,
         metadata: (1, 1),
         refused: None,
+        full: None,
         untold: false,
         older,
         unflushed: false,
@@ -175,6 +176,7 @@ fn what_was_met_while_it_ran_counts() {
         voters: (1, 1),
         metadata: (1, 1),
         refused: None,
+        full: None,
         untold: false,
         older: false,
         unflushed: false,
@@ -258,4 +260,18 @@ fn what_was_met_while_it_ran_counts() {
     assert_eq!(refused.pool.operational, "Read-only (Starting)");
     assert_eq!(refused.pool.status, HealthStatus::Unhealthy);
     assert_eq!(refused.vdisks[0].status, HealthStatus::Unknown);
+    // Nor where nothing can be written, and that is the reason that is told.
+    let refused = Some(("the pool has stopped".to_owned(), "start it"));
+    for refused in [None, refused] {
+        let full = Some("/small/a.img".to_owned());
+        let full = judge(&Facts { refused, full, ..facts(0, 0, 1) });
+        assert_eq!(
+            (full.pool.operational, full.pool.status),
+            ("Read-only (Starting)", unhealthy)
+        );
+        let (cause, action) = full.pool.cause.expect("it has one");
+        assert!(cause.contains("/small/a.img") && cause.contains("full"), "{cause}");
+        assert!(action.contains("make room"), "{action}");
+        assert_eq!(full.vdisks[0].status, HealthStatus::Unknown);
+    }
 }

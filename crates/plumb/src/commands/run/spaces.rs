@@ -1,6 +1,6 @@
 //! Targets that are virtual disks: `space:POOL/VDISK`. A file of that name is `./space:…`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plumb_io::engine::Ladder;
@@ -9,11 +9,12 @@ use plumb_load::profile::model::RawProfile;
 use plumb_load::result::model::SpaceUse;
 use plumb_tier::StartError;
 use plumb_tier::pool::{
-    self, Age, Chronicle, DeviceQueue, Findings, PoolError, TieringError, TieringKeeper,
+    self, Chronicle, DeviceQueue, PoolError, RegisteredPool, TieringError, TieringKeeper,
     TieringStore,
 };
 use plumb_tier::space::{SpaceFile, SpaceServer, Watch};
 
+use crate::commands::space::older::older_to_read;
 use crate::commands::space::report::{self, Failure};
 use crate::commands::space::told;
 use crate::message::Printer;
@@ -45,15 +46,51 @@ fn names(target: &str) -> Option<Result<(String, String), report::VdiskError>> {
     target.strip_prefix(PREFIX).map(report::split)
 }
 
+/// What is to be said of a pool that was started to be read only: the reason, and what to do.
+fn read_only(
+    pool: &RegisteredPool,
+    why: PoolError,
+    (absent, accept_older): (&[(PathBuf, String)], bool),
+) -> Result<String, Failure> {
+    let (registry, name) = (report::registry(), &pool.name);
+    let because = why.to_string();
+    let sentence = match why {
+        PoolError::FullBelow { ref path, .. } => {
+            pool::note_full(&registry, name, path);
+            format!(
+                "pool {name} is read as it is, and nothing is written to it: {why}. Make room there"
+            )
+        }
+        PoolError::Start(StartError::NoQuorum { .. }) | PoolError::ReadOnlyDisks { .. } => {
+            match older_to_read(pool, (why, absent), accept_older)? {
+                Some(unix_ms) => format!(
+                    "half or fewer of the voting disks of pool {name} are here, and it went on without them, on {} at \
+                     the latest: what is read is older than what it took since; connect the others to read that. \
+                     Nothing is written to it",
+                    told::when(unix_ms)
+                ),
+                None => format!(
+                    "half or fewer of the voting disks of pool {name} are here: it is read as they hold it, \
+                     without what the others may have taken since, and nothing is written to it"
+                ),
+            }
+        }
+        _ => format!("pool {name}: {why}"),
+    };
+    pool::note_read_only(&registry, pool, &because);
+    Ok(sentence)
+}
+
 impl Spaces {
-    /// Starts the pools of all targets that are virtual disks. One without a quorum is good enough to be read. A command that
-    /// optimizes one is asked to give way, and waited for, unless `stopped`.
+    /// Starts the pools of all targets that are virtual disks. One without a quorum is good enough to be read, and one that went on
+    /// without the disks that are here if that is accepted. A command that optimizes one is asked to give way, and waited for, unless
+    /// `stopped`.
     ///
     /// # Errors
     /// When a pool cannot be started, or has no such virtual disk.
     pub(super) fn open(
         profile: &RawProfile,
-        printer: Printer,
+        (printer, accept_older): (Printer, bool),
         stopped: &dyn Fn() -> bool,
     ) -> Result<Self, Failure> {
         let mut spaces = Self::default();
@@ -88,22 +125,15 @@ impl Spaces {
                         false => pool::open_to_read(&found, clients),
                     });
                     let mut open = pool::note_start(&registry, &found, open)?;
-                    if let Some(why) = &open.unchanging {
-                        pool::note_read_only(&registry, &found, why);
+                    if let Some(why) = open.unchanging.take() {
+                        let sentence = read_only(&found, why, (&open.absent, accept_older))?;
+                        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(sentence);
                     }
-                    // By what lies on the disks: the start has gone on from that, in memory.
-                    let age = || {
-                        let look = pool::look(Some(found.id), &found.disks).ok();
-                        let known = Findings::of(&registry, &found.name);
-                        look.map_or(Age::Unknown, |look| known.age_of(look.config.generation))
-                    };
-                    *told.lock().unwrap_or_else(PoisonError::into_inner) =
-                        open.unchanging.take().map(|why| (why, age()));
                     // Before anything is asked of it: disks that are back may have what it lacks.
                     *found_detached.lock().unwrap_or_else(PoisonError::into_inner) =
                         open.detached();
                     open.keep_tiering(keeper);
-                    Ok::<_, PoolError>(open.engine)
+                    Ok::<_, Failure>(open.engine)
                 };
                 let mut chronicle = Chronicle::begin(&report::registry(), &pool);
                 let watch: Watch<DeviceQueue> = Box::new(move |engine, ends| match ends {
@@ -119,22 +149,8 @@ impl Spaces {
                     }
                 });
                 let server = SpaceServer::spawn_watched(start, Some(watch))?;
-                match unchanging.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                    None => {}
-                    Some((why @ StartError::FeatureToWrite { .. }, _)) => {
-                        printer.warning(&format!("pool {pool}: {why}"));
-                    }
-                    Some((_, Age::Older(unix_ms))) => printer.warning(&format!(
-                        "half or fewer of the voting disks of pool {pool} are here, and it went on without them, on {} at \
-                         the latest: what is read is older than what it took since; connect the others to read that. \
-                         Nothing is written to it",
-                        told::when(unix_ms)
-                    )),
-                    Some(_) => printer.warning(&format!(
-                        "half or fewer of the voting disks of pool {pool} are here: it is read as they hold it, \
-                         without what the others may have taken since, and nothing is written to it"
-                    )),
-                }
+                let sentence = unchanging.lock().unwrap_or_else(PoisonError::into_inner).take();
+                sentence.iter().for_each(|sentence| printer.warning(sentence));
                 spaces.servers.push((pool.clone(), server, failure));
                 let detached = detached.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 spaces.detached.push((pool.clone(), detached));

@@ -53,7 +53,7 @@ pub(crate) enum Failure {
     Scan(#[from] ScanError),
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Word(#[from] super::upkeep::WrongWord),
+    Word(#[from] super::older::WrongWord),
 }
 
 impl From<RegistryError> for Failure {
@@ -77,6 +77,14 @@ pub(crate) enum VdiskError {
     #[error("'{name}' names no virtual disk")]
     #[diagnostic(code(plumb::vdisk::name), help("name it POOL/VDISK, e.g. tank/data"))]
     Name { name: String },
+    #[error("the name of {what} has {len} characters, and may have {}: '{name}'", pool::NAME_MAX)]
+    #[diagnostic(code(plumb::vdisk::name_length), help("nothing was changed; name it shorter"))]
+    NameLength {
+        /// A pool or a virtual disk.
+        what: &'static str,
+        len: usize,
+        name: String,
+    },
     #[error("pool {pool} has no virtual disk named '{name}'")]
     #[diagnostic(code(plumb::vdisk::unknown), help("see `plumb vdisk list {pool}`"))]
     Unknown { pool: String, name: String },
@@ -285,7 +293,16 @@ pub(crate) fn print_or(outcome: Outcome, json: bool, failed: u8) -> ExitCode {
 
 /// Splits `POOL/VDISK`.
 pub(crate) fn split(name: &str) -> Result<(String, String), VdiskError> {
-    match name.split_once('/') {
+    let parts = name.split_once('/').filter(|(_, vdisk)| !vdisk.contains('/'));
+    if let Some((pool, vdisk)) = parts {
+        let both = [("the pool", pool), ("the virtual disk", vdisk)];
+        let length = |text: &str| text.chars().count();
+        if let Some((what, text)) = both.into_iter().find(|one| length(one.1) > pool::NAME_MAX) {
+            let (len, name) = (length(text), text.to_owned());
+            return Err(VdiskError::NameLength { what, len, name });
+        }
+    }
+    match parts {
         Some((pool, vdisk)) if pool::is_name(pool) && pool::is_name(vdisk) => {
             Ok((pool.to_owned(), vdisk.to_owned()))
         }
@@ -487,13 +504,14 @@ pub(crate) fn describe_vdisk(
         })
         .collect();
     let mut text = format!(
-        "vdisk {}/{}: {}, {}, {} column(s), interleave {}: {}\n",
+        "vdisk {}/{}: {}, {}, {} column(s), interleave {}, atomic writes of {}: {}\n",
         config.name,
         vdisk.name,
         Bytes(size),
         resiliency(vdisk.copies),
         vdisk.columns,
         Bytes(vdisk.interleave.into()),
+        Bytes(look.atomic_unit.into()),
         in_words(verdict)
     );
     text.extend(unreadable.as_ref().map(ranges_in_words));

@@ -5,17 +5,15 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, value_parser};
-use plumb_tier::pool::{
-    self, DiskStanding, OpenPool, PoolError, RegisteredPool, ScanError, Scanned,
-};
+use plumb_tier::pool::{self, OpenPool, PoolError, RegisteredPool, ScanError, Scanned};
 use plumb_tier::{ChangeError, Counters, Event, JobKind, JobState, StartError, Wait};
 use plumb_units::Bytes;
 use serde_json::json;
 
 use super::jobs::{self, LISTED};
+use super::older::{WrongWord, not_older};
 use super::optimize::signalled;
 use super::report::{self, Reply};
-use super::told;
 
 /// For clap.
 pub(super) fn commands() -> [Command; 7] {
@@ -132,64 +130,6 @@ pub(super) fn commands() -> [Command; 7] {
                  Exit status: 0 when nothing is left, 5 when something waits for a disk or for room, or a signal ended it.",
             ),
     ]
-}
-
-/// A pool is started without a quorum only by its name, and by a second word where it may be older than it was.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub(crate) enum WrongWord {
-    /// Another pool's name.
-    #[error("{option} names {other}, and the pool is {name}")]
-    #[diagnostic(code(plumb::other_name), help("nothing was changed; say: {option} {name}"))]
-    Name { option: &'static str, name: String, other: String },
-    /// It went on without the disks that are here, or nobody knows.
-    #[error(
-        "{why}: what was written since is lost, and blocks read as zeros, or as what they held before"
-    )]
-    #[diagnostic(
-        code(plumb::older_disks),
-        help(
-            "nothing was changed. Connect {missing}; if they are lost for good and all of this may be: \
-             plumb space repair {name} --without-quorum {name} --accept-older"
-        )
-    )]
-    Older {
-        name: String,
-        why: String,
-        /// What would have it.
-        missing: String,
-    },
-}
-
-/// Refuses disks that are older than the pool was when this machine used it last, or of which it knows nothing.
-fn not_older(pool: &RegisteredPool) -> Result<(), report::Failure> {
-    let look = pool::look(Some(pool.id), &pool.disks)?;
-    let findings = pool::Findings::of(&report::registry(), &pool.name);
-    let name = pool.name.clone();
-    let why = match findings.age_of(look.config.generation) {
-        pool::Age::Newest => return Ok(()),
-        pool::Age::Older(unix_ms) => format!(
-            "pool {name} went on without the disks that are here, on {} at the latest",
-            told::when(unix_ms)
-        ),
-        pool::Age::Unknown => format!(
-            "this machine never saw pool {name} in use: nobody can tell whether it went on without the disks that are here"
-        ),
-    };
-    let away = look.config.disks.iter().zip(&look.disks);
-    let away = away.filter(|own| own.1.path.is_none() && own.1.standing != DiskStanding::Removed);
-    let away: Vec<_> = away.map(|own| own.0).collect();
-    let has = |disk: &&&plumb_tier::DiskConfig| findings.holders().contains(&disk.id);
-    let names = |disks: Vec<&plumb_tier::DiskConfig>| {
-        let names: Vec<&str> = disks.into_iter().map(|disk| disk.name.as_str()).collect();
-        names.join(", ")
-    };
-    let holders: Vec<&plumb_tier::DiskConfig> = away.iter().filter(has).copied().collect();
-    let missing = match holders.is_empty() {
-        true if away.is_empty() => "the disks that are missing".to_owned(),
-        true => names(away),
-        false => format!("{}, which had the journal last", names(holders)),
-    };
-    Err(WrongWord::Older { name, why, missing }.into())
 }
 
 /// Starts a pool by an operator's word where it has no quorum.

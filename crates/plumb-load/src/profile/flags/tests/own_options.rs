@@ -13,7 +13,7 @@ fn they_say_how_a_run_is_made_and_reported() {
     let options = workload(
         "--json --output text=b.txt --output=xml=c=d.xml --profile-json --error-format json \
          --progress-style=none --engine uring --destroy=/dev/x --destroy y --batch=4096 \
-         --verify=crc32c --verify-state s --on-error continue --rate 70 --poll --sqpoll --rate=1000 \
+         --verify=crc32c --verify-state s --on-error continue --rate 70 --poll --sqpoll --rate=1000 --accept-older \
          --arrival burst:100/5 --store --store=nightly -r f",
     )
     .options;
@@ -41,6 +41,7 @@ fn they_say_how_a_run_is_made_and_reported() {
             verify: true,
             verify_state: Some("s".into()),
             on_error: OnError::Continue,
+            accept_older: true,
         }
     );
     assert_eq!(workload("-r f").options, RunOptions::default());
