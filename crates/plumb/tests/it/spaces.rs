@@ -248,6 +248,19 @@ fn mistakes_are_refused_with_a_word() {
     says("vdisk new tank/two --size 16M", 1, &["named two already"]);
     says("vdisk new tank/huge --size 1T", 1, &["free slab"]);
     says("vdisk new tank --size 1M", 1, &["POOL/VDISK"]);
+    let long = "v".repeat(65);
+    let words = ["the name of the virtual disk has 65 characters", "may have 64", &long];
+    for line in [format!("vdisk new tank/{long} --size 1M"), format!("run -d1 space:tank/{long}")] {
+        says(&line, 1, &words);
+    }
+    let words = ["the name of the pool has 65 characters", "may have 64", &long];
+    says(&format!("vdisk show {long}/two"), 1, &words);
+    says(&format!("vdisk show tank/{}", &long[1..]), 1, &["no virtual disk named"]);
+    // Section 17: what a crash leaves old or new as a whole.
+    let shown = place.json("vdisk show tank/two");
+    let unit = shown["atomic_unit_bytes"].as_u64().map(plumb_units::Bytes).expect("it is known");
+    let text = place.plumb("vdisk show tank/two").ends_with(0).stdout;
+    assert!(text.contains(&format!(", atomic writes of {unit}: ")), "{text}");
     says("vdisk new tank/v", 1, &["no size"]);
     says("vdisk new tank/v --size 1M --resiliency mirror9", 2, &["mirror2"]);
     says("vdisk new tank/v --size 16M --columns 3 --resiliency mirror2", 1, &["needs 6"]);
