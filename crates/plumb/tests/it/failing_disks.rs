@@ -93,7 +93,18 @@ fn disks_that_are_read_only_are_told_as_such() {
     // A word for disks that are lost is none for these.
     let refused = place.plumb("space repair tank --without-quorum tank").ends_with(1).stderr;
     assert!(refused.contains("cannot be written"), "{refused}");
-    drop((one, other));
+    // The pool went on without the one that can be written again: that others know better, and could be looked at, makes it no newer
+    // (0348).
+    let third = seal(c);
+    drop(one);
+    let read = load.replace("-w50", "-w0");
+    let refused = place.plumb(&read).ends_with(3).stderr;
+    for words in ["went on without the disks that are here", "cannot be written", "Connect"] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    let said = place.plumb(&read.replace("-W0", "-W0 --accept-older")).ends_with(0).stderr;
+    assert!(said.contains("is older than what it took since"), "{said}");
+    drop((other, third));
     place.plumb("space job tank --wait").succeeds_quietly();
     place.plumb("space status tank").ends_with(0);
     place.plumb(load).ends_with(0);

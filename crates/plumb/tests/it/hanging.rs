@@ -50,11 +50,12 @@ impl Drop for Frozen {
     }
 }
 
-/// A load that does not outlive its test.
-struct Load(Child);
+/// A load that does not outlive its test, which may fail while the load's disk hangs: until that is over a killed one does not end.
+struct Load<'a>(Child, &'a Frozen);
 
-impl Drop for Load {
+impl Drop for Load<'_> {
     fn drop(&mut self) {
+        self.1.thaw();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -96,7 +97,7 @@ fn goes_on(name: &str, denied: &str) {
     let mut command = sealed::command(&format!("hanging::{name}"), denied, line);
     place.at_home(&mut command);
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut load = Load(command.spawn().expect("it starts"));
+    let mut load = Load(command.spawn().expect("it starts"), &below);
     std::thread::sleep(Duration::from_millis(500));
     let ended = load.0.try_wait().expect("asked").and_then(|status| status.code());
     if ended == Some(sealed::NO_FILTERS) {
