@@ -444,9 +444,7 @@ pub fn judge(facts: &Facts) -> Health {
         Verdict::of(
             HealthStatus::Unhealthy,
             "Read-only (Incomplete)",
-            format!(
-                "{present} of {voters} voting disks are here; more than half are needed{told}"
-            ),
+            format!("{present} of {voters} voting disks are here; more than half are needed{told}"),
             action,
         )
     } else if let Some(path) = &facts.full {

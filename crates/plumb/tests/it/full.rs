@@ -9,7 +9,9 @@ use crate::spaces::{Place, events};
 fn a_pool_on_full_file_systems_is_read_and_told_as_read_only() {
     let place = Place::new();
     let Some(mount) = Tmpfs::mount(&place.file("small"), 40 << 20) else {
-        println!("skipped a_pool_on_full_file_systems_is_read_and_told_as_read_only: only root mounts");
+        println!(
+            "skipped a_pool_on_full_file_systems_is_read_and_told_as_read_only: only root mounts"
+        );
         return;
     };
     let load = |share: u32, more: &str| {
@@ -44,7 +46,9 @@ fn a_pool_on_full_file_systems_is_read_and_told_as_read_only() {
     }
     for _ in 0..2 {
         let read = place.plumb(&load(0, "-d1")).ends_with(0).stderr;
-        for words in ["pool tank is read as it is", "nothing is written to it", "is full", "Make room"] {
+        for words in
+            ["pool tank is read as it is", "nothing is written to it", "is full", "Make room"]
+        {
             assert!(read.contains(words), "{words}: {read}");
         }
         assert!(!read.contains("verification found"), "{read}");

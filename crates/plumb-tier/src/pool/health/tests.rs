@@ -265,10 +265,7 @@ fn what_was_met_while_it_ran_counts() {
     for refused in [None, refused] {
         let full = Some("/small/a.img".to_owned());
         let full = judge(&Facts { refused, full, ..facts(0, 0, 1) });
-        assert_eq!(
-            (full.pool.operational, full.pool.status),
-            ("Read-only (Starting)", unhealthy)
-        );
+        assert_eq!((full.pool.operational, full.pool.status), ("Read-only (Starting)", unhealthy));
         let (cause, action) = full.pool.cause.expect("it has one");
         assert!(cause.contains("/small/a.img") && cause.contains("full"), "{cause}");
         assert!(action.contains("make room"), "{action}");

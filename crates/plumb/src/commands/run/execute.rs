@@ -108,9 +108,7 @@ pub(super) fn execute(
     // Without targets there is no pool to start.
     let spaces = match session_options.opens_no_target {
         true => Ok(Spaces::default()),
-        false => {
-            Spaces::open(&invocation.profile, (printer, options.accept_older), &is_signalled)
-        },
+        false => Spaces::open(&invocation.profile, (printer, options.accept_older), &is_signalled),
     };
     let spaces = match spaces {
         Ok(spaces) => spaces,

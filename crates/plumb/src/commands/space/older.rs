@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use plumb_tier::pool::{self, DiskStanding, Findings, PoolError, RegisteredPool};
 use plumb_tier::DiskConfig;
+use plumb_tier::pool::{self, DiskStanding, Findings, PoolError, RegisteredPool};
 
 use super::report;
 use super::told;
@@ -48,7 +48,7 @@ pub(crate) enum WrongWord {
         /// What would have it.
         missing: String,
         /// Why it is not started to be written to.
-        source: PoolError,
+        source: Box<PoolError>,
     },
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn older_to_read(
         pool::Age::Older(unix_ms) => {
             let name = pool.name.clone();
             let why = went_on(&name, unix_ms);
-            let refused = WrongWord::OlderToRead { name, why, missing, source: why_not };
+            let refused = WrongWord::OlderToRead { name, why, missing, source: Box::new(why_not) };
             pool::note_refused(&report::registry(), pool, &refused.to_string());
             Err(refused.into())
         }
