@@ -63,12 +63,21 @@ const TROUBLE: &[&str] = &[
     "timing out",
     "reset",
     "abort",
-    "failed command",
+    "failed",
     "failure",
     "exception emask",
     "uncorrect",
     "offline",
     "not responding",
+    // What a SCSI command ended with that did not end well, whatever its code is called.
+    "hostbyte=",
+    "link down",
+    "disable device",
+    "disabling device",
+    "rescheduling sector",
+    "corrupt",
+    "remounting filesystem read-only",
+    "forced readonly",
 ];
 
 /// Whether a line tells of an error, a reset or a timeout.

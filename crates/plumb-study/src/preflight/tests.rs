@@ -288,6 +288,39 @@ fn the_log() {
         ("/dev/sda", ata, "8:0", "critical medium error, dev sda, sector 8", true),
         ("/dev/sda", ata, "8:0", "sd 0:0:0:0: device reset", true),
         ("/dev/sda", ata, "8:0", "EXT4-fs (sda): re-mounted. Opts: errors=remount-ro", false),
+        (
+            "/dev/sda",
+            ata,
+            "8:0",
+            "EXT4-fs (sda): mounted filesystem 8f1c ro with ordered data mode",
+            false,
+        ),
+        ("/dev/sda", ata, "8:0", "EXT4-fs (sda): Remounting filesystem read-only", true),
+        (
+            "/dev/sda",
+            ata,
+            "8:0",
+            "XFS (sda): Corruption detected. Unmount and run xfs_repair",
+            true,
+        ),
+        ("/dev/sda", ata, "8:0", "BTRFS warning (device sda): csum failed root 5 ino 257", true),
+        (
+            "/dev/sda",
+            ata,
+            "8:0",
+            "sd 0:0:0:0: [sda] tag#1 FAILED Result: hostbyte=DID_BAD_TARGET",
+            true,
+        ),
+        (
+            "/dev/sda",
+            ata,
+            "8:0",
+            "sd 0:0:0:0: [sda] tag#1 UNKNOWN(0x2003) Result: hostbyte=0x07",
+            true,
+        ),
+        ("/dev/sda", ata, "8:0", "ata1: SATA link down (SStatus 0 SControl 300)", true),
+        ("/dev/sda", ata, "8:0", "ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)", false),
+        ("/dev/sda", ata, "8:0", "ata1.00: disable device", true),
     ] {
         let mut machine = Machine::sound();
         machine.path = node;

@@ -214,10 +214,22 @@ impl Study<'_> {
     fn say_never(&self, finding: &mut Finding, step: Step, template: &Setting) {
         let most = self.options.o_most(step, template);
         let reason = finding.decision["reason"].as_str().unwrap_or_default();
+        let more = match self.options.is_most_by_outstanding(step, template) {
+            true => {
+                let now = self.options.outstanding_most;
+                format!("allow more with --max-outstanding (now {now})")
+            }
+            false => format!(
+                "measure more with plumb sweep --vary o={most}..{}*2 --set t={} --set b={}K --set w={} --set access={}",
+                4 * most,
+                template.threads,
+                template.block_bytes / 1024,
+                template.write_percent,
+                template.access.keyword()
+            ),
+        };
         finding.sentence = format!(
-            "Never plateaued: {reason}, and o = {most} is as far as this goes. Use it, or allow more with \
-             --max-outstanding (now {}).",
-            self.options.outstanding_most
+            "Never plateaued: {reason}, and o = {most} is as far as this goes. Use it, or {more}."
         );
         finding.decision.insert("verdict".to_owned(), NEVER.into());
     }

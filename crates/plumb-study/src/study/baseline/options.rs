@@ -349,6 +349,14 @@ impl BaselineOptions {
         }
     }
 
+    /// Whether that is what `--max-outstanding` allows, and no other bound.
+    #[must_use]
+    pub fn is_most_by_outstanding(&self, step: Step, setting: &Setting) -> bool {
+        let more =
+            Self { outstanding_most: self.outstanding_most.saturating_mul(2), ..self.clone() };
+        more.o_most(step, setting) > self.o_most(step, setting)
+    }
+
     /// How a curve of such settings is judged.
     #[must_use]
     pub fn knee_options(&self, setting: &Setting) -> Options {
@@ -372,5 +380,27 @@ impl BaselineOptions {
             copies: Some(f64::from(self.copies)),
             write_share: Some(setting.write_share()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (2.6) A search that may go no further says which bound it met: more of that helps, and no other.
+    #[test]
+    fn the_bound_that_is_met_is_known() {
+        let usual = BaselineOptions::default();
+        let by_outstanding = |options: &BaselineOptions, step: Step| {
+            let template =
+                if step.is_random() { options.random(1) } else { options.sequential(1, 0) };
+            options.is_most_by_outstanding(step, &template)
+        };
+        assert!(by_outstanding(&usual, Step::RandomOne));
+        assert!(!by_outstanding(&usual, Step::Reads));
+        let few = BaselineOptions { outstanding_most: 64, ..usual.clone() };
+        assert!(by_outstanding(&few, Step::Reads));
+        let exhaustive = BaselineOptions { exhaustive: true, ..usual };
+        assert!(!by_outstanding(&exhaustive, Step::RandomOne));
     }
 }
