@@ -50,13 +50,35 @@ pub(crate) fn range_of<const BITS: u32>(bucket: usize) -> (u64, u64) {
     (((1 << BITS) + within) << (doubling + 1), 2 << doubling)
 }
 
-/// Of weights by bucket, those of values up to one; of its own bucket the part. Buckets that are not there have none.
-pub(crate) fn sum_to(weights: &[f64], value: u64) -> f64 {
-    let end = bucket(value);
-    let (first, width) = range(end);
-    let within = (value - first + 1).min(width) as f64 / width as f64;
-    let before = &weights[..end.min(weights.len())];
-    before.iter().sum::<f64>() + weights.get(end).map_or(0.0, |own| own * within)
+/// Sums of weights that go by bucket.
+#[derive(Debug)]
+pub(crate) struct Sums(Vec<f64>);
+
+impl Sums {
+    /// Of these; buckets that are not there have none.
+    pub(crate) fn of(weights: &[f64]) -> Self {
+        let mut sum = 0.0;
+        let upto = weights.iter().map(|weight| {
+            sum += weight;
+            sum
+        });
+        Self(upto.collect())
+    }
+
+    /// How many buckets there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Those of values up to one; of its own bucket the part.
+    pub(crate) fn to(&self, value: u64) -> f64 {
+        let end = bucket(value);
+        let Some(last) = self.0.get(end) else { return self.0.last().copied().unwrap_or(0.0) };
+        let before = end.checked_sub(1).map_or(0.0, |before| self.0[before]);
+        let (first, width) = range(end);
+        let within = (value - first + 1).min(width) as f64 / width as f64;
+        before + (last - before) * within
+    }
 }
 
 #[cfg(test)]
@@ -81,5 +103,20 @@ mod tests {
         covers::<COARSE>();
         covers::<FINE>();
         assert_eq!((COUNT, bucket(300), range(bucket(300))), (2625, bucket_of::<6>(300), (300, 4)));
+    }
+
+    #[test]
+    fn sums_are_those_of_what_lies_before() {
+        let weights: Vec<f64> = (0..200_u32).map(f64::from).collect();
+        let sums = Sums::of(&weights);
+        for value in 0..500 {
+            let end = bucket(value);
+            let whole: f64 = weights[..end.min(200)].iter().sum();
+            let (first, width) = range(end);
+            let own =
+                weights.get(end).map_or(0.0, |own| own * (value - first + 1) as f64 / width as f64);
+            assert!((sums.to(value) - whole - own).abs() < 1e-6, "{value}");
+        }
+        assert_eq!((sums.count(), sums.to(u64::MAX), Sums::of(&[]).to(7)), (200, 19_900.0, 0.0));
     }
 }

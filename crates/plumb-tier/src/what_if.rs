@@ -7,6 +7,7 @@
 //!
 //! Where that is too coarse, for caches of few keys, all keys are followed from time to time (`short.rs`).
 
+mod curve;
 mod kept;
 mod moments;
 mod order;
@@ -18,15 +19,16 @@ use plumb_units::convert::{floor_u64, to_u64, to_usize};
 
 use crate::heat::HostIo;
 use crate::log_buckets;
+use curve::Curve;
 use order::Order;
-use short::{BUCKETS, Edge, SHORT, Sample, Short};
+use short::{BUCKETS, Edge, Sample, Short};
 
 /// Keys that are followed (BEY-1).
 const FOLLOWED: usize = 8192;
+/// The same where nobody waits.
+const FOLLOWED_OFFLINE: usize = 1 << 18;
 /// Followed keys fall into so many groups, each an estimate of its own: their spread is the error shown.
 const GROUPS: usize = 8;
-/// Of the longest short distance so many followed keys are needed to know which references have a longer one.
-const FOLLOWED_WITHIN: f64 = 8.0;
 /// Curves of both granularities.
 #[derive(Debug)]
 pub struct WhatIf {
@@ -56,8 +58,22 @@ impl WhatIf {
     /// When that is 0.
     #[must_use]
     pub fn new(extent_bytes: u64) -> Self {
+        Self::following(extent_bytes, FOLLOWED)
+    }
+
+    /// The same for whoever has more time and memory than a storage space under load: 262,144 keys of a granularity are followed, and as
+    /// long as there are no more the curve is exact.
+    ///
+    /// # Panics
+    /// When that is 0.
+    #[must_use]
+    pub fn offline(extent_bytes: u64) -> Self {
+        Self::following(extent_bytes, FOLLOWED_OFFLINE)
+    }
+
+    fn following(extent_bytes: u64, keys: usize) -> Self {
         assert!(extent_bytes > 0, "an extent has bytes");
-        Self { extent_bytes, extents: Sketch::new(FOLLOWED), blocks: Sketch::new(FOLLOWED) }
+        Self { extent_bytes, extents: Sketch::new(keys), blocks: Sketch::new(keys) }
     }
 
     /// Follows a host I/O: a reference to each extent and to each block that it touches.
@@ -87,7 +103,7 @@ impl WhatIf {
         self.blocks.point(bytes, BLOCK)
     }
 
-    /// Bytes of memory that it takes, at most.
+    /// Bytes of memory that it takes, at most, beside a storage space.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.extents.bytes() + self.blocks.bytes()
@@ -276,82 +292,8 @@ impl Sketch {
         if self.references == 0 {
             return None;
         }
-        let size = bytes / unit;
-        let (share, error) = self.share_at(size);
-        let error = error.max(self.between(size));
-        Some(WhatIfPoint { bytes, share: share.clamp(0.0, 1.0), error })
-    }
-
-    /// How far the shares of caches are from its own that are smaller and larger by as much as a distance is not known. Where a step of the
-    /// curve is, as that of a loop as large as the cache, groups agree and are wrong together.
-    fn between(&self, size: u64) -> f64 {
-        if self.threshold == u64::MAX || size < SHORT {
-            return 0.0;
-        }
-        // A distance is a count of those among its keys that are followed.
-        let counted = size as f64 / self.weight;
-        let unknown = ((1.0 - self.rate()) / counted).sqrt() + log_buckets::HALF;
-        let at = |factor: f64| self.share_at(floor_u64(size as f64 * factor)).0.clamp(0.0, 1.0);
-        let own = at(1.0);
-        (at(1.0 + unknown) - own).abs().max((own - at((1.0 - unknown).max(0.0))).abs())
-    }
-
-    /// Share of references that a cache of so many keys serves, and its standard error where the curve is smooth.
-    fn share_at(&self, size: u64) -> (f64, f64) {
-        let is_fine = self.weight * FOLLOWED_WITHIN <= SHORT as f64;
-        let depths = self.sampled();
-        let sample = Sample { references: self.references, weight: self.weight, depths: &depths };
-        match self.short.share(size, sample) {
-            _ if size == 0 => (0.0, 0.0),
-            Some(short) if size < SHORT => short,
-            Some(short) if is_fine => self.beyond(size, short),
-            Some((least, _)) => {
-                let (share, error) = self.by_sample(size);
-                (share.max(least), error)
-            }
-            None => self.by_sample(size),
-        }
-    }
-
-    /// Share and standard error by the followed keys alone. Each group stands for an equal part of all references. What it has
-    /// too few or too many of may be references to few very hot keys, which any cache serves (SHARDS-adj), or to some more or
-    /// fewer of many that are alike, which are served as all are: how groups with more of them differ from the others tells.
-    fn by_sample(&self, size: u64) -> (f64, f64) {
-        let (part, count) = (self.references as f64 / GROUPS as f64, GROUPS as f64);
-        let of = |group: &Group| (group.all / part, (group.all - group.served(size)) / part);
-        let groups: Vec<(f64, f64)> = self.groups.iter().map(of).collect();
-        let mean = |of: fn(&(f64, f64)) -> f64| groups.iter().map(of).sum::<f64>() / count;
-        let (all, missed) = (mean(|group| group.0), mean(|group| group.1));
-        let varies = groups.iter().map(|group| (group.0 - all).powi(2)).sum::<f64>();
-        let together = groups.iter().map(|group| (group.0 - all) * (group.1 - missed)).sum::<f64>();
-        let slope = match varies > 0.0 && all > 0.0 {
-            true => (together / varies).min(missed / all).max(0.0),
-            false => 0.0,
-        };
-        let off = |group: &(f64, f64)| group.1 - missed - slope * (group.0 - all);
-        let spread = groups.iter().map(|group| off(group).powi(2)).sum::<f64>();
-        let error = match self.threshold {
-            u64::MAX => 0.0,
-            _ => (spread / (count * (count - 1.0))).sqrt(),
-        };
-        (1.0 - missed - slope * (1.0 - all), error)
-    }
-
-    /// Of the references whose distance is not short, how many those are is known from bursts, and which of them are served from
-    /// the followed keys.
-    fn beyond(&self, size: u64, (short, short_error): (f64, f64)) -> (f64, f64) {
-        let missed = |group: &Group, size: u64| group.all - group.served(size);
-        let sum = |size: u64| self.groups.iter().map(|group| missed(group, size)).sum::<f64>();
-        let long = sum(SHORT - 1);
-        if long <= 0.0 {
-            return (short, short_error);
-        }
-        let left = sum(size) / long;
-        let off = |group: &Group| (missed(group, size) - left * missed(group, SHORT - 1)).powi(2);
-        let spread = self.groups.iter().map(off).sum::<f64>();
-        let of_groups = GROUPS as f64 / (GROUPS - 1) as f64;
-        let error = (1.0 - short) * (of_groups * spread).sqrt() / long;
-        (1.0 - (1.0 - short) * left, (error.powi(2) + (left * short_error).powi(2)).sqrt())
+        let (share, error) = Curve::of(self).point(bytes / unit);
+        Some(WhatIfPoint { bytes, share, error })
     }
 }
 
@@ -363,11 +305,6 @@ impl Group {
             self.depths = vec![0.0; log_buckets::COUNT];
         }
         &mut self.depths
-    }
-
-    /// References that a cache of so many keys serves.
-    fn served(&self, size: u64) -> f64 {
-        log_buckets::sum_to(&self.depths, size)
     }
 }
 

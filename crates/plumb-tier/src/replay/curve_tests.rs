@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use plumb_units::Nanos;
 use plumb_units::convert::to_u64;
 
 use super::bounds::LruCache;
+use super::{Layout, Policy, Replay};
 use crate::heat::{HostIo, HostIoKind};
 use crate::random::Random;
-use crate::trace::{TraceIo, WorkloadSpec};
+use crate::trace::{TraceIo, WorkloadSpec, Zipf};
 use crate::what_if::WhatIf;
 
 /// Workloads of more extents than are followed.
@@ -66,6 +68,8 @@ fn off_by(what: &str, what_if: &WhatIf, keys: &[u32], shift: u32) -> (f64, f64) 
             "  {per_mille} thousandths: {:.4} (± {:.4}), {exact:.4} exactly",
             found.share, found.error
         );
+        let is_told = (found.share - exact).abs() <= 3.0 * found.error + 0.005;
+        assert!(is_told, "{what}: {found:?}, {exact} exactly");
         worst = worst.max((found.share - exact).abs());
         total += (found.share - exact).abs();
     }
@@ -163,4 +167,71 @@ fn what_if_curves_follow_long_requests_and_late_changes() {
     let keys: Vec<u32> = (0..300_000).map(&mut draw).collect();
     let (mean, worst) = off("a late change", &keys, 12);
     assert!(worst <= 0.05 && mean <= 0.02, "{mean}, {worst}");
+}
+
+/// Turns of a hot spot and of everything, in references, and the extents of a hot spot.
+const HOT_SPOTS: [((u64, u64), u64); 6] = [
+    ((3_000, 9_000), 50),
+    ((5_000, 10_000), 30),
+    ((10_000, 20_000), 40),
+    ((1_000, 2_000), 30),
+    ((300, 900), 20),
+    ((20_000, 60_000), 100),
+];
+
+/// References of a load with a hot spot that is elsewhere after each turn.
+fn jumping(zipf: &Zipf, (hot, rest): (u64, u64), keys: u64, seed: u64) -> Vec<u32> {
+    let (mut random, mut spot) = (Random::new(seed), 0);
+    let mut draw = |at: u64| {
+        let nth = at % (hot + rest);
+        if nth == 0 {
+            spot = 100_000 + random.below(500) * 256;
+        }
+        match nth < hot {
+            true => u32::try_from(spot + random.below(keys)).expect("small"),
+            false => zipf.draw(&mut random),
+        }
+    };
+    (0..600_000).map(&mut draw).collect()
+}
+
+/// A small hot spot that jumps: each few thousand I/Os other extents, and between these turns, or among them, extents all over the disk.
+/// Bursts of all keys see some of the turns and not others, and may all be alike by chance. BEY-1, section 25.
+#[test]
+fn what_if_curves_follow_hot_spots_that_jump() {
+    let zipf = Zipf::new(100_000, 0.7);
+    let mut means = Vec::new();
+    for (nth, (turns, keys)) in HOT_SPOTS.into_iter().flat_map(|load| [(1, load), (2, load)]) {
+        let load = jumping(&zipf, turns, keys, nth);
+        let what = format!("{keys} hot extents, turns of {turns:?}, seed {nth}");
+        let (mean, worst) = off(&what, &load, 20);
+        assert!(worst <= 0.05, "{what}: {worst}");
+        assert!(mean <= 0.015, "{what}: {mean}");
+        means.push(mean);
+    }
+    let mean = means.iter().sum::<f64>() / means.len() as f64;
+    assert!(mean <= 0.01, "{mean}");
+}
+
+/// BEY-3: the simulator follows every extent of such a load, and its curve is what its exact caches serve.
+#[test]
+fn what_if_curves_of_a_simulation_are_its_caches() {
+    let load = jumping(&Zipf::new(100_000, 0.7), (3_000, 9_000), 50, 1);
+    let sizes =
+        [200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 70_000].map(|size| size << 20);
+    let layout = Layout { write_cache_bytes: 0, hdd_bytes: 1 << 42, ..Layout::default() };
+    let mut replay = Replay::new(layout, &sizes, &[Policy::Lru]).expect("a space");
+    for (nth, key) in (0..).zip(&load) {
+        let io = HostIo { kind: HostIoKind::Read, offset: u64::from(*key) << 20, len: 4096 };
+        let read = TraceIo { at: Nanos(nth * 50_000_000), volume: 0, io };
+        replay.feed(&read).expect("room");
+    }
+    let found = replay.end();
+    assert!(found.extents > 60_000, "{}", found.extents);
+    for (exact, (extents, blocks)) in found.outcomes.iter().zip(&found.what_if) {
+        let off = (extents.share - exact.share).abs();
+        assert!(off <= extents.error + 0.0005 && extents.error <= 0.005, "{extents:?}: {exact:?}");
+        // Each extent has one block that is read.
+        assert!(blocks.bytes == extents.bytes && blocks.share >= extents.share, "{blocks:?}");
+    }
 }

@@ -405,7 +405,7 @@ impl Replay {
             courses,
             clairvoyant,
             caches,
-            what_if: WhatIf::new(layout.extent_bytes),
+            what_if: WhatIf::offline(layout.extent_bytes),
             extents: HashMap::new(),
             weigher: Weigher::default(),
             streams: Streams::default(),

@@ -1,28 +1,38 @@
 //! A set of moments that tells how many of them lie behind one: bits, and how many are set in stretches of two lengths.
 
-/// Moments between two renumberings.
+/// Moments between two renumberings, of few keys.
 pub(super) const MOMENTS: usize = 1 << 15;
 /// Bits of a word.
 const WORD: usize = 64;
 /// Words of a short stretch, and short stretches of a long one.
 const SHORT: usize = 4;
 const LONG: usize = 8;
-const WORDS: usize = MOMENTS / WORD;
-const SHORTS: usize = WORDS / SHORT;
-const LONGS: usize = SHORTS / LONG;
 
-/// Moments below [`MOMENTS`].
+/// Moments below [`Moments::room`].
 #[derive(Debug)]
 pub(super) struct Moments {
-    words: Box<[u64; WORDS]>,
+    words: Vec<u64>,
     /// How many are in each stretch.
-    shorts: [u16; SHORTS],
-    longs: [u16; LONGS],
+    shorts: Vec<u16>,
+    longs: Vec<u16>,
 }
 
 impl Moments {
     pub(super) fn new() -> Self {
-        Self { words: Box::new([0; WORDS]), shorts: [0; SHORTS], longs: [0; LONGS] }
+        let mut moments = Self { words: Vec::new(), shorts: Vec::new(), longs: Vec::new() };
+        moments.grow(MOMENTS);
+        moments
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.words.len() * WORD
+    }
+
+    /// Has room for so many, a power of two.
+    pub(super) fn grow(&mut self, moments: usize) {
+        self.words.resize(moments / WORD, 0);
+        self.shorts.resize(moments / WORD / SHORT, 0);
+        self.longs.resize(moments / WORD / SHORT / LONG, 0);
     }
 
     pub(super) fn clear(&mut self) {
@@ -61,9 +71,12 @@ impl Moments {
             + sum(&self.longs[long + 1..])
     }
 
-    /// Bytes that it takes.
+    /// Bytes of one that has not grown.
     pub(super) fn bytes() -> usize {
-        size_of::<Self>() + WORDS * size_of::<u64>()
+        let (words, stretches) = (MOMENTS / WORD, MOMENTS / WORD / SHORT);
+        size_of::<Self>()
+            + words * size_of::<u64>()
+            + (stretches + stretches / LONG) * size_of::<u16>()
     }
 }
 

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use plumb_units::convert::index;
 
-use super::moments::{MOMENTS, Moments};
+use super::moments::Moments;
 
 /// Hashes of keys, no two of which have the same, in the order of their last references.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Order {
         self.now = 0;
     }
 
-    /// Bytes of one with room for so many keys.
+    /// Bytes of one with room for so many keys, of which no more than half as many moments as there are at first are known at once.
     pub(super) fn bytes(keys: usize) -> usize {
         let places = (keys * 8 / 7).next_power_of_two();
         places * (size_of::<(u64, u32)>() + 1) + Moments::bytes()
@@ -72,7 +72,7 @@ impl Order {
     /// Refers to a key: how many others were referred to since it was; `None` when it is new.
     #[inline]
     pub(super) fn refer(&mut self, hash: u64) -> Option<u32> {
-        if self.now == MOMENTS {
+        if self.now == self.moments.room() {
             self.renumber();
         }
         let now = self.now;
@@ -98,6 +98,10 @@ impl Order {
     fn renumber(&mut self) {
         let order = self.in_order();
         self.moments.clear();
+        // At least half of them are free then.
+        if order.len() > self.moments.room() / 2 {
+            self.moments.grow(2 * self.moments.room());
+        }
         self.now = order.len();
         for (moment, key) in (0..).zip(order) {
             self.last.insert(key, moment);

@@ -9,8 +9,9 @@
 
 use plumb_units::convert::to_u64;
 
+use super::curve::Estimate;
 use super::order::Order;
-use crate::log_buckets;
+use crate::log_buckets::{self, Sums};
 
 /// Distances below are short.
 pub(super) const SHORT: u64 = 1024;
@@ -30,9 +31,6 @@ const PAUSE: u64 = 64;
 const PAUSE_PART: u64 = 8;
 /// So it is never longer.
 pub(super) const PAUSE_MAX: u64 = PAUSE * END as u64;
-
-/// A sample's word against that of bursts counts from so many standard errors on: what it says of all the time is chance, too.
-const CHANCE: f64 = 3.0 * std::f64::consts::SQRT_2;
 
 /// References that are accounted for, and what is known of those before the first burst.
 #[derive(Debug)]
@@ -137,10 +135,6 @@ impl ShortGroup {
     fn clear(&mut self) {
         self.all = 0.0;
         self.depths.fill(0.0);
-    }
-
-    fn served(&self, size: u64) -> f64 {
-        log_buckets::sum_to(self.depths.as_slice(), size)
     }
 }
 
@@ -255,63 +249,72 @@ impl Short {
         (self.under_way, self.references, self.counted) = (false, 0, 0);
     }
 
-    /// The share of references that so many keys would serve, below [`SHORT`], and its standard error; `None` before there are
-    /// bursts.
-    pub(super) fn share(&self, size: u64, sample: Sample<'_>) -> Option<(f64, f64)> {
+    /// What they say so far, when the sample says that of all so many references; `None` before there are any.
+    pub(super) fn bursts(&self, depths: &[f64; BUCKETS], references: u64) -> Option<Bursts> {
         let all: f64 = self.groups.iter().map(|group| group.all).sum();
         if self.next.is_none() || all == 0.0 {
             return None;
         }
-        let size = size.min(SHORT - 1);
-        // What a smaller cache serves a larger one serves, too, whatever chance says of one and not of the other.
-        let ends = (0..log_buckets::bucket(size)).map(|bucket| {
-            let (first, width) = log_buckets::range(bucket);
-            first + width - 1
+        let sums = |group: &ShortGroup| (group.all, Sums::of(group.depths.as_slice()));
+        let sampled = (self.sampled.all > 0.0 && references > 0).then(|| SampledSums {
+            all: self.sampled.all,
+            served: Sums::of(self.sampled.depths.as_slice()),
+            variance: Sums::of(self.sampled.variance.as_slice()),
+            groups: self.sampled.groups.iter().map(|group| sums(group).1).collect(),
+            references: references as f64,
+            at_all: Sums::of(depths),
         });
-        let least = ends.map(|end| self.corrected(end, all, sample).0).fold(0.0, f64::max);
-        let (share, missed) = self.corrected(size, all, sample);
-        let plain = self.by_bursts(size, all);
-        let off = |group: &ShortGroup| (group.served(size) - plain * group.all).powi(2);
-        let known = self.groups.iter().filter(|group| group.all > 0.0).count();
-        let of = known as f64 / known.saturating_sub(1).max(1) as f64;
-        let error = (of * self.groups.iter().map(off).sum::<f64>()).sqrt() / all;
-        Some((share.max(least).min(1.0), (error.powi(2) + missed).sqrt()))
+        Some(Bursts { all, groups: self.groups.iter().map(sums).collect(), sampled })
+    }
+}
+
+/// What bursts say of short distances.
+#[derive(Debug)]
+pub(super) struct Bursts {
+    all: f64,
+    /// References, and those that are served.
+    groups: Vec<(f64, Sums)>,
+    sampled: Option<SampledSums>,
+}
+
+/// What the sample says of the same references, and of all.
+#[derive(Debug)]
+struct SampledSums {
+    all: f64,
+    served: Sums,
+    variance: Sums,
+    groups: Vec<Sums>,
+    references: f64,
+    at_all: Sums,
+}
+
+impl Bursts {
+    /// The share of references that so many keys would serve, below [`SHORT`]. Bursts that are alike may have missed a part of the load:
+    /// they are off by as much as the sample says another thing of their times than of all, beyond what is chance in that.
+    pub(super) fn at(&self, size: u64) -> Estimate {
+        let share = self.groups.iter().map(|(_, served)| served.to(size)).sum::<f64>() / self.all;
+        let spread = self.scatter(|(all, served), _| served.to(size) - share * all);
+        let own = spread / self.all.powi(2);
+        let Some(sampled) = &self.sampled else { return Estimate { share, variance: own } };
+        let in_bursts = sampled.served.to(size) / sampled.all;
+        let differs = sampled.at_all.to(size) / sampled.references - in_bursts;
+        let counted = sampled.variance.to(size) / sampled.all.powi(2);
+        // One key may be most of a burst, and is followed or not (docs/decisions/0291-one-key-may-be-most-of-a-burst.md).
+        let off = in_bursts - share;
+        let spread = self.scatter(|(all, served), nth| {
+            sampled.groups[nth].to(size) - served.to(size) - off * all
+        });
+        let chance = counted.max(spread / sampled.all.powi(2));
+        Estimate { share, variance: own.max(differs.powi(2) - chance) }
     }
 
-    fn by_bursts(&self, size: u64, all: f64) -> f64 {
-        self.groups.iter().map(|group| group.served(size)).sum::<f64>() / all
-    }
-
-    /// The squared standard error of how far the sample is off in bursts, `off` in the mean, by how that differs from one group to the
-    /// next (docs/decisions/0291-one-key-may-be-most-of-a-burst.md).
-    fn scatter(&self, size: u64, off: f64) -> f64 {
-        let both = self.groups.iter().zip(&self.sampled.groups);
-        let each = both
-            .filter(|(group, _)| group.all > 0.0)
-            .map(|(group, sampled)| sampled.served(size) - group.served(size) - off * group.all);
-        let (known, squares) =
-            each.fold((0_u32, 0.0), |(known, squares), each| (known + 1, squares + each * each));
-        let of = f64::from(known) / f64::from(known.saturating_sub(1).max(1));
-        of * squares / self.sampled.all.powi(2)
-    }
-
-    /// The share by bursts, and what the sample has beyond that of the times between them; and the variance of the latter.
-    fn corrected(&self, size: u64, all: f64, sample: Sample<'_>) -> (f64, f64) {
-        let (share, sampled) = (self.by_bursts(size, all), &self.sampled);
-        if sampled.all == 0.0 || sample.references == 0 {
-            return (share, 0.0);
-        }
-        let in_bursts = log_buckets::sum_to(sampled.depths.as_slice(), size) / sampled.all;
-        let at_all = log_buckets::sum_to(sample.depths, size) / sample.references as f64;
-        let counted = log_buckets::sum_to(sampled.variance.as_slice(), size) / sampled.all.powi(2);
-        let variance = counted.max(self.scatter(size, in_bursts - share));
-        let differs = at_all - in_bursts;
-        let chance = CHANCE.powi(2) * variance;
-        let part = match differs.powi(2) {
-            square if square > chance => 1.0 - chance / square,
-            _ => 0.0,
-        };
-        (share + part * differs, variance.min(differs.powi(2)))
+    /// The variance of a sum over the groups by how far each is off, and which one it is.
+    fn scatter(&self, off: impl Fn(&(f64, Sums), usize) -> f64) -> f64 {
+        let known = self.groups.iter().zip(0..).filter(|((all, _), _)| *all > 0.0);
+        let (known, squares) = known.fold((0_u32, 0.0), |(known, squares), (group, nth)| {
+            (known + 1, squares + off(group, nth).powi(2))
+        });
+        squares * f64::from(known) / f64::from(known.saturating_sub(1).max(1))
     }
 }
 
@@ -346,8 +349,8 @@ mod tests {
                 short.follow(super::super::hash(nth % keys), nth);
             });
             assert!(short.nth > 1, "{} bursts", short.nth);
-            let sample = Sample { references: 0, weight: 1.0, depths: &[0.0; BUCKETS] };
-            let found = [999, 1007].map(|size| short.share(size, sample).expect("bursts").0);
+            let bursts = short.bursts(&[0.0; BUCKETS], 0).expect("bursts");
+            let found = [999, 1007].map(|size| bursts.at(size).share);
             let off = found.iter().zip(wanted).any(|(found, wanted)| (found - wanted).abs() > 0.02);
             assert!(!off, "{keys} keys: {found:?}");
         }
@@ -364,7 +367,6 @@ mod tests {
         }
         assert!(followed * 50 < 1_000_000, "{followed} of the last million");
         short.clear();
-        let sample = Sample { references: 0, weight: 1.0, depths: &[0.0; BUCKETS] };
-        assert!(short.share(100, sample).is_none() && !short.is_due(u64::MAX));
+        assert!(short.bursts(&[0.0; BUCKETS], 0).is_none() && !short.is_due(u64::MAX));
     }
 }
