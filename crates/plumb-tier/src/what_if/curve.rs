@@ -105,7 +105,7 @@ impl Curve {
         // Within a bucket, too, no distance is known.
         let unknown = match log_buckets::range(log_buckets::bucket(size)) {
             (_, 1) => return 0.0,
-            _ if self.is_whole => log_buckets::HALF,
+            _ if self.is_whole => 2.0 * log_buckets::HALF,
             _ if size < SHORT => return 0.0,
             _ => self.blur(size) + log_buckets::HALF,
         };
