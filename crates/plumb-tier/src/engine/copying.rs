@@ -44,7 +44,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 return true;
             };
             let bytes = to_u64(index(end - first)) * 4096;
-            if own.phase == Phase::Copy && !self.moves.throttle.affords(bytes) {
+            if own.phase == Phase::Copy && !self.moves.throttle.affords(bytes, self.now) {
                 return false;
             }
             let config = &self.core.members.config;
@@ -59,7 +59,7 @@ impl<Q: FlushQueue> Engine<Q> {
                 *slot = self.core.io.take_data_slot().unwrap_or(NONE);
             }
             if own.phase == Phase::Copy {
-                self.moves.throttle.spend(bytes, 1 + u64::from(copies));
+                self.moves.throttle.spend(bytes, 1 + u64::from(copies), self.now);
             }
             // First, so that a write that ends while they are read is seen.
             own.todo[index(first)..index(end)].fill(false);

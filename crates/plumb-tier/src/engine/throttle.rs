@@ -19,10 +19,14 @@ const ENOUGH: u64 = 50;
 const FIRST: u64 = 16 << 20;
 const LEAST: u64 = 2 << 20;
 const STEP: u64 = 4 << 20;
+/// Beside requests no step is more than the rate divided by this.
+const MOST_STEP: u64 = 2;
 /// A lower cap is none that moves could go on with.
 pub(super) const CAP_LEAST: u64 = 64 << 10;
 /// Unused room is kept for so long.
 const SAVED_TICKS: u64 = 2;
+/// The same where pieces are spread, or for one piece.
+const SAVED: Nanos = Nanos(10_000_000);
 
 /// The controller: additive increase, multiplicative decrease.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ pub(super) struct Throttle {
     room: i64,
     /// Tenths of I/Os that may go now.
     io_room: i64,
+    /// When the next piece may go, where pieces are spread.
+    next: Nanos,
     judged: Nanos,
     moved: u64,
     /// By the kind of device and request.
@@ -96,6 +102,7 @@ impl Default for Throttle {
             rate: FIRST,
             room: 0,
             io_room: 0,
+            next: Nanos::ZERO,
             judged: Nanos::ZERO,
             moved: 0,
             seen: std::array::from_fn(|_| Seen::with_room()),
@@ -148,13 +155,18 @@ impl Throttle {
         self.seen[kind].window.note(time);
     }
 
-    pub(super) fn affords(&self, bytes: u64) -> bool {
-        (self.most.is_none() || self.room >= signed(bytes.min(self.rate / 10)))
+    pub(super) fn affords(&self, bytes: u64, now: Nanos) -> bool {
+        let is_early = self.beside().is_some() && now < self.next;
+        (self.most.is_none() || self.room >= signed(bytes.min(self.rate / 10)) && !is_early)
             && (self.most_ios.is_none() || self.io_room > 0)
     }
 
-    /// A piece of so many bytes goes, in so many I/Os.
-    pub(super) fn spend(&mut self, bytes: u64, ios: u64) {
+    /// A piece of so many bytes goes now, in so many I/Os. Beside requests the next one goes after as long as this one takes at
+    /// the rate: two at once are two in a disk's line, and what a request waits for twice.
+    pub(super) fn spend(&mut self, bytes: u64, ios: u64, now: Nanos) {
+        let takes = bytes.saturating_mul(1_000_000_000) / self.rate.max(1);
+        let saved = takes.max(SAVED.0);
+        self.next = Nanos(self.next.0.max(now.0.saturating_sub(saved)).saturating_add(takes));
         self.room = self.room.saturating_sub(signed(bytes));
         self.io_room = self.io_room.saturating_sub(signed(ios.saturating_mul(10)));
         self.moved += bytes;
@@ -170,8 +182,12 @@ impl Throttle {
     /// The highest rate that is allowed now.
     fn most(&self) -> u64 {
         let most = self.most.unwrap_or(u64::MAX / 32);
-        let beside = self.beside.filter(|_| self.gives_way);
-        beside.map_or(most, |beside| most.min(beside.max(CAP_LEAST)))
+        self.beside().map_or(most, |beside| most.min(beside.max(CAP_LEAST)))
+    }
+
+    /// Bytes per second, at most, beside requests that keep disks busy; `None`: there are none, or moves do not give way.
+    fn beside(&self) -> Option<u64> {
+        self.beside.filter(|_| self.gives_way)
     }
 
     /// Judges; moves may take so many bytes per second beside requests that keep disks busy.
@@ -213,7 +229,8 @@ impl Throttle {
         if judged {
             self.ratio_percent = worst.or(self.ratio_percent);
             let slower = worst.is_some_and(|percent| percent > 120);
-            self.rate = if slower { self.rate / 2 } else { self.rate + STEP };
+            let step = STEP.min(self.rate / MOST_STEP);
+            self.rate = if slower { self.rate / 2 } else { self.rate + step };
             self.moved = 0;
         }
     }
@@ -245,7 +262,7 @@ mod tests {
         let tick = |(nth, time): (u64, &u64)| {
             (0..100).for_each(|_| throttle.note(0, Nanos(*time)));
             if moving {
-                throttle.spend(1 << 20, 2);
+                throttle.spend(1 << 20, 2, Nanos::ZERO);
             }
             throttle.tick(Nanos((from + nth + 1) * TICK.0));
             throttle.rate
@@ -319,14 +336,14 @@ mod tests {
         let mut found = Vec::new();
         for nth in 21..27_u64 {
             (0..10).for_each(|_| throttle.note(0, Nanos(5_000_000)));
-            throttle.spend(1 << 20, 2);
+            throttle.spend(1 << 20, 2, Nanos::ZERO);
             throttle.tick(Nanos(nth * TICK.0));
             found.push(throttle.rate >> 20);
         }
         assert_eq!(found, [16, 16, 16, 16, 8, 8], "the fifth ten make fifty");
         rates(&mut throttle, 27, &[1_000_000; 1], true);
         for nth in 29..33_u64 {
-            throttle.spend(1 << 20, 2);
+            throttle.spend(1 << 20, 2, Nanos::ZERO);
             throttle.tick(Nanos(nth * TICK.0));
         }
         assert!(throttle.rate >= 20 << 20, "{}", throttle.rate);
@@ -335,13 +352,14 @@ mod tests {
     #[test]
     fn room_is_what_the_rate_gives_and_is_not_saved_up() {
         let mut throttle = Throttle::default();
-        assert!(throttle.affords(u64::MAX), "without a limit all goes");
+        assert!(throttle.affords(u64::MAX, Nanos::ZERO), "without a limit all goes");
         throttle.limit(Some(16 << 20));
         let mut spent = 0;
         for nth in 1..=50 {
             throttle.tick(Nanos(nth * TICK.0));
-            while throttle.affords(128 << 10) {
-                throttle.spend(128 << 10, 2);
+            let now = Nanos(nth * TICK.0);
+            while throttle.affords(128 << 10, now) {
+                throttle.spend(128 << 10, 2, now);
                 spent += 128 << 10;
             }
         }
@@ -351,6 +369,56 @@ mod tests {
         assert!(throttle.room <= signed((16 << 20) / 10 * SAVED_TICKS), "{}", throttle.room);
     }
 
+    /// How many pieces of 128 KiB went in each millisecond of a second, asked for that often, at 4 MiB per second.
+    fn pieces(gives_way: bool, beside: Option<u64>) -> Vec<usize> {
+        let mut throttle = Throttle::default();
+        throttle.give_way(gives_way);
+        throttle.limit(Some(4 << 20));
+        let of = |ms: u64| {
+            let now = Nanos(ms * 1_000_000);
+            if throttle.is_due(now).is_some() {
+                throttle.judge(now, beside);
+            }
+            let mut pieces = 0;
+            while throttle.affords(128 << 10, now) {
+                throttle.spend(128 << 10, 2, now);
+                pieces += 1;
+            }
+            pieces
+        };
+        (1000..2000).map(of).collect()
+    }
+
+    /// Section 25: two pieces at once are two in a disk's line, and one request may wait for both.
+    #[test]
+    fn beside_requests_pieces_go_one_at_a_time() {
+        let spread = pieces(true, Some(4 << 20));
+        assert!(spread[1..].iter().all(|pieces| *pieces <= 1), "{spread:?}");
+        let went: Vec<usize> = (1..1000).filter(|nth| spread[*nth] > 0).collect();
+        assert!(went.windows(2).all(|pair| (30..=64).contains(&(pair[1] - pair[0]))), "{went:?}");
+        // Nothing of the rate is lost; where nobody is in the way, or moves do not give way, what a tick gives goes at once.
+        let sum = |found: &[usize]| found.iter().sum::<usize>();
+        assert!((30..=34).contains(&sum(&spread)), "{}", sum(&spread));
+        for (gives_way, beside) in [(true, None), (false, Some(4 << 20))] {
+            let found = pieces(gives_way, beside);
+            assert!(found[1..].iter().any(|pieces| *pieces >= 3), "{found:?}");
+            assert!((30..=38).contains(&sum(&found)), "{}", sum(&found));
+        }
+    }
+
+    /// A step of twice the rate would make one request in a hundred wait before the next judgement.
+    #[test]
+    fn a_low_rate_rises_in_small_steps() {
+        let mut throttle = Throttle::default();
+        throttle.limit(Some(64 << 20));
+        rates(&mut throttle, 0, &[1_000_000; 20], false);
+        let low = rates(&mut throttle, 20, &[9_000_000; 5], true);
+        assert_eq!(low.last(), Some(&LEAST));
+        let found = rates(&mut throttle, 25, &[1_000_000; 5], true);
+        let kib: Vec<u64> = found.iter().map(|rate| rate >> 10).collect();
+        assert_eq!(kib, [3072, 4608, 6912, 10_368, 14_464]);
+    }
+
     /// What disks that requests keep busy allow is a cap that comes and goes.
     #[test]
     fn beside_requests_that_keep_disks_busy_the_rate_is_bounded() {
@@ -358,7 +426,7 @@ mod tests {
         throttle.limit(Some(1 << 30));
         let mut found = Vec::new();
         let mut judge = |beside: Option<u64>, nth: u64| {
-            throttle.spend(1 << 20, 2);
+            throttle.spend(1 << 20, 2, Nanos::ZERO);
             throttle.judge(Nanos(nth * TICK.0), beside);
             found.push(throttle.rate);
         };
@@ -375,7 +443,7 @@ mod tests {
         assert_eq!(throttle.rate, 3 << 20);
         throttle.limit(None);
         throttle.judge(Nanos(9 * TICK.0), Some(1));
-        assert!(throttle.affords(u64::MAX) && throttle.rate().is_none());
+        assert!(throttle.affords(u64::MAX, Nanos::ZERO) && throttle.rate().is_none());
     }
 
     /// Bytes and I/Os per second that go under these caps, in pieces of 128 KiB with two I/Os each.
@@ -387,8 +455,9 @@ mod tests {
         let mut pieces = 0;
         for nth in 1..=10 * SECONDS {
             throttle.tick(Nanos(nth * TICK.0));
-            while throttle.affords(128 << 10) && pieces < 1_000_000 {
-                throttle.spend(128 << 10, 2);
+            let now = Nanos(nth * TICK.0);
+            while throttle.affords(128 << 10, now) && pieces < 1_000_000 {
+                throttle.spend(128 << 10, 2, now);
                 pieces += 1;
             }
         }
