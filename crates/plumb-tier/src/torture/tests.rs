@@ -155,7 +155,7 @@ fn known(mutation: Mutation) -> &'static [u64] {
         Mutation::LossUnrecorded => &[2_561_053_361_828_326_785],
         Mutation::CheckpointEarly => &[5_018_679_244_836_122_794],
         Mutation::AckBeforeCrcFirst => &[11_501_169_825_929_383_895],
-        Mutation::ReadUnverified => &[9_866_411_573_891_609_613],
+        Mutation::ReadUnverified => &[7_165_131_871_274_000_042],
         Mutation::AckBeforeLog => &[16_160_065_106_482_391_582],
         Mutation::CleanWrittenDirectly => &[1_497_328_247_344_957_574],
         Mutation::DestageUnlocked => &[10_432_922_719_399_047_009],
