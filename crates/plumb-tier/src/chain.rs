@@ -36,6 +36,8 @@ pub(crate) struct Chain {
     pub(crate) is_cut: bool,
     /// What should follow there was durable, as a frame behind it says, and is damaged on all copies.
     pub(crate) is_rotten: bool,
+    /// Some disk was asked for frames behind it; those that do not answer all the time are not.
+    pub(crate) is_end_known: bool,
 }
 
 impl Chain {
@@ -81,6 +83,7 @@ pub(crate) fn read<Q: FlushQueue>(
         again: false,
         is_cut: false,
         is_rotten: false,
+        is_end_known: true,
     };
     let mut repaired = Vec::new();
     while chain.link.position - start.position < ring {
@@ -92,9 +95,13 @@ pub(crate) fn read<Q: FlushQueue>(
                 chain.is_cut = !ahead.ends_at(io, members.pool_seed, &link, start.position + ring);
                 disks.iter().for_each(|disk| io.events.damaged(*disk, "end of the journal"));
             }
-            if was_read && ahead.was_durable(io, members.pool_seed, &link) {
-                disks.iter().for_each(|disk| io.events.damaged(*disk, "journal"));
-                chain.is_rotten = unread_end == UnreadEnd::Unknown;
+            match ahead.was_durable(io, members.pool_seed, &link) {
+                _ if !was_read => {}
+                Some(true) => {
+                    disks.iter().for_each(|disk| io.events.damaged(*disk, "journal"));
+                    chain.is_rotten = unread_end == UnreadEnd::Unknown;
+                }
+                asked => chain.is_end_known = asked.is_some(),
             }
             break;
         };
@@ -293,13 +300,15 @@ impl Ahead {
     }
 
     /// Whether the frame at `link`, which no copy has whole, was durable: a later one on some copy says so. It is looked for as far as most
-    /// frames are long.
-    fn was_durable<Q: FlushQueue>(&self, io: &mut Io<Q>, seed: u32, link: &Link) -> bool {
+    /// frames are long. `None` where no disk could be asked.
+    fn was_durable<Q: FlushQueue>(&self, io: &mut Io<Q>, seed: u32, link: &Link) -> Option<bool> {
         let ring = self.geometry.ring_bytes();
         let first = link.position + BLOCK_BYTES;
         let end = (first + MOST).min(self.limit);
+        let mut was_asked = first >= end;
         for &disk in &self.disks {
             let mut at = first;
+            was_asked |= !io.owes(disk);
             while at < end && !io.owes(disk) {
                 let len = (end - at).min(ring - at % ring);
                 let mut bytes = vec![0; to_usize(len)];
@@ -311,14 +320,14 @@ impl Ahead {
                         if proven.is_some_and(|proven| proven >= link.lsn)
                             && !active(Mutation::RottenEnd)
                         {
-                            return true;
+                            return Some(true);
                         }
                     }
                 }
                 at += len;
             }
         }
-        false
+        was_asked.then_some(false)
     }
 
     /// Whether the frame at `link`, which no copy gives, may have been on its way, with all that lies behind it up to `limit`: a round is durable

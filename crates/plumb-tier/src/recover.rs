@@ -230,8 +230,8 @@ pub(crate) fn begin<Q: FlushQueue>(
     if !failed.is_empty() {
         members.expel_all(&mut io, failed).map_err(|_| Halt::Voters)?;
     }
-    let checkpoint = newest_checkpoint(&mut io, &mut members)?;
-    let (mut core, again) = load(io, members, &checkpoint, What::All(unread_end, how.sums_most))?;
+    let newest = newest_checkpoint(&mut io, &mut members)?;
+    let (mut core, again) = load(io, members, &newest, What::All(unread_end, how.sums_most))?;
     core.log_far_from = how.log_far_from;
     let open: Vec<u32> =
         core.extents.list.states().filter(|own| own.1.open).map(|own| own.0).collect();
@@ -269,9 +269,10 @@ pub(crate) enum What {
 pub(crate) fn load<Q: FlushQueue>(
     mut io: Io<Q>,
     members: Members,
-    checkpoint: &Checkpoint,
+    newest: &NewestPage,
     what: What,
 ) -> Result<(Core<Q>, bool), StartError> {
+    let checkpoint = &newest.page;
     let mut extents = Extents::new(&members.config, &members.geometry);
     extents.places_only = what == What::Places;
     if let What::All(_, most) = what {
@@ -287,6 +288,9 @@ pub(crate) fn load<Q: FlushQueue>(
     };
     let chain = chain::read(&mut io, &members, (checkpoint.link, unread_end));
     is_whole(&chain)?;
+    if !newest.leads_to(&chain) {
+        return Err(StartError::Metadata { what: "checkpoint" });
+    }
     let geometry = members.geometry;
     let journal = Journal::new(
         chain.link,
@@ -361,10 +365,25 @@ fn open_limit() -> usize {
     if few { 2 } else { crate::core::OPEN_LIMIT }
 }
 
-/// The newest checkpoint page on any copy, its bytes, and which disk has which: disk and sequence.
-type NewestPage = (Checkpoint, Vec<u8>, Vec<(u16, u64)>);
+/// The newest checkpoint page that was read.
+pub(crate) struct NewestPage {
+    pub(crate) page: Checkpoint,
+    bytes: Vec<u8>,
+    /// Which disk has which: disk and sequence.
+    seen: Vec<(u16, u64)>,
+    /// A copy gave both its places, and what lies there is a page or was never written: there is no newer one.
+    is_sure: bool,
+}
 
-/// Finds the newest checkpoint page.
+impl NewestPage {
+    /// Whether a start can go by it and the frames that were found behind it. Where a newer one may have been, those must be all
+    /// there are since: of an older page they are written over, and a disk that got a copy never had them.
+    pub(crate) fn leads_to(&self, chain: &Chain) -> bool {
+        self.is_sure || chain.is_end_known && chain.bodies().next().is_some()
+    }
+}
+
+/// Finds the newest checkpoint page on any copy.
 pub(crate) fn read_checkpoint<Q: FlushQueue>(
     io: &mut Io<Q>,
     members: &Members,
@@ -373,21 +392,26 @@ pub(crate) fn read_checkpoint<Q: FlushQueue>(
     let base = members.geometry.journal();
     let mut best: Option<(Checkpoint, Vec<u8>)> = None;
     let mut seen: Vec<(u16, u64)> = Vec::new();
+    let mut is_sure = false;
     for disk in members.metadata() {
+        let mut read = 0;
         for slot in [0, BLOCK_BYTES] {
             let mut bytes = vec![0; BLOCK_LEN];
             if !io.read(disk, base + slot, &mut bytes) {
                 continue;
             }
-            let Some(page) = Checkpoint::decode(pool, &bytes) else { continue };
+            let page = Checkpoint::decode(pool, &bytes);
+            read += u32::from(page.is_some() || bytes.iter().all(|byte| *byte == 0));
+            let Some(page) = page else { continue };
             seen.push((disk, page.sequence));
             if best.as_ref().is_none_or(|(other, _)| other.sequence < page.sequence) {
                 best = Some((page, bytes));
             }
         }
+        is_sure |= read == 2;
     }
     let (page, bytes) = best.ok_or(StartError::Metadata { what: "checkpoint" })?;
-    Ok((page, bytes, seen))
+    Ok(NewestPage { page, bytes, seen, is_sure })
 }
 
 /// The same, and writes it to the copies that lack it: then none can lead to frames that are overwritten later. Where it is, it stays
@@ -395,19 +419,20 @@ pub(crate) fn read_checkpoint<Q: FlushQueue>(
 fn newest_checkpoint<Q: FlushQueue>(
     io: &mut Io<Q>,
     members: &mut Members,
-) -> Result<Checkpoint, StartError> {
+) -> Result<NewestPage, StartError> {
     let base = members.geometry.journal();
-    let (page, bytes, seen) = read_checkpoint(io, members)?;
+    let newest = read_checkpoint(io, members)?;
+    let NewestPage { page, bytes, seen, .. } = &newest;
     let mut lacking = members.metadata();
     lacking.retain(|disk| !seen.contains(&(*disk, page.sequence)));
     for &disk in &lacking {
         io.events.damaged(disk, "checkpoint");
     }
     // A disk that cannot be written fails again, where it is expelled; one that cannot be flushed need not.
-    io.write(&lacking, base + page.sequence % 2 * BLOCK_BYTES, &bytes);
+    io.write(&lacking, base + page.sequence % 2 * BLOCK_BYTES, bytes);
     let failed = io.flush(&lacking);
     members.expel_all(io, failed).map_err(|_| Halt::Voters)?;
-    Ok(page)
+    Ok(newest)
 }
 
 impl<Q: FlushQueue> Core<Q> {

@@ -76,8 +76,8 @@ fn lacking(look: &Look) -> Option<Vec<Unreadable>> {
     }
     let (mut io, plan) = reader(look)?;
     let (members, _) = assemble(&mut io, plan, (0, Terms::More)).ok()?;
-    let (checkpoint, ..) = read_checkpoint(&mut io, &members).ok()?;
-    let (core, _) = load(io, members, &checkpoint, What::Places).ok()?;
+    let newest = read_checkpoint(&mut io, &members).ok()?;
+    let (core, _) = load(io, members, &newest, What::Places).ok()?;
     Some((0..look.config.vdisks.len()).map(|nth| core.unreadable_of(nth)).collect())
 }
 
@@ -146,9 +146,9 @@ fn reader(look: &Look) -> Option<(Io<DeviceQueue>, SlotPlan)> {
 fn read(look: &Look) -> Option<Behind> {
     let (mut io, plan) = reader(look)?;
     let (members, _) = assemble(&mut io, plan, (0, Terms::More)).ok()?;
-    let (checkpoint, ..) = read_checkpoint(&mut io, &members).ok()?;
-    let chain = chain::read(&mut io, &members, (checkpoint.link, UnreadEnd::Unknown));
-    if chain.is_cut || chain.is_rotten || !chain.has_state() {
+    let newest = read_checkpoint(&mut io, &members).ok()?;
+    let chain = chain::read(&mut io, &members, (newest.page.link, UnreadEnd::Unknown));
+    if chain.is_cut || chain.is_rotten || !chain.has_state() || !newest.leads_to(&chain) {
         return None;
     }
     let config = &members.config;
