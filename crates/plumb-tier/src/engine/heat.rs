@@ -8,6 +8,7 @@ use plumb_io::FlushQueue;
 use plumb_units::Nanos;
 use plumb_units::convert::{index, to_u64};
 
+use super::optimize::MapPlacement;
 use super::part::{Part, PartKind};
 use super::perf::Account;
 use super::{Engine, Request, RequestKind};
@@ -16,6 +17,7 @@ use crate::extents::{UNMAPPED, is_second_tier};
 use crate::format::Config;
 use crate::heat::{HeatDelta, HeatFileError, HeatMap, HeatSettings, HostIo, HostIoKind};
 use crate::mutation::{Mutation, active};
+use crate::optimizer::{Placement, TierName};
 use crate::tier_report::{HeatGap, WindowBytes};
 use crate::what_if::WhatIf;
 
@@ -167,7 +169,9 @@ impl<Q: FlushQueue> Engine<Q> {
         let counted = self.counted_bytes(vdisk);
         let meter = &mut self.heats.meters[index(vdisk)];
         meter.before = counted;
-        meter.map.begin_window();
+        let placement = MapPlacement::of(&self.core.members.config, &self.core.extents, vdisk);
+        let tier = |extent| placement.tier(extent);
+        meter.map.begin_window_of(|extent| tier(extent).map(|tier| tier == TierName::Performance));
         meter.what_if.clear();
         meter.served = Served::default();
     }

@@ -238,6 +238,14 @@ pub(super) struct MapPlacement<'a> {
     count: u32,
 }
 
+impl<'a> MapPlacement<'a> {
+    /// That of a virtual disk.
+    pub(super) fn of(config: &Config, extents: &'a Extents, vdisk: u32) -> Self {
+        let own = &config.vdisks[index(vdisk)];
+        Self { extents, first: own.first_extent, count: own.extents }
+    }
+}
+
 impl Placement for MapPlacement<'_> {
     fn extents(&self) -> u32 {
         self.count
@@ -271,9 +279,7 @@ impl<Q: FlushQueue> Engine<Q> {
     }
 
     fn placement(&self, vdisk: u32) -> MapPlacement<'_> {
-        let own = &self.core.members.config.vdisks[index(vdisk)];
-        let (first, count) = (own.first_extent, own.extents);
-        MapPlacement { extents: &self.core.extents, first, count }
+        MapPlacement::of(&self.core.members.config, &self.core.extents, vdisk)
     }
 
     /// How a trickle through the day is to be made on a virtual disk: its moves take 5 % of the time of either tier's disks at most.

@@ -34,11 +34,11 @@ pub(crate) enum Lies {
 }
 
 impl Lies {
-    fn on(is_fast: bool) -> Self {
+    pub(super) fn on(is_fast: bool) -> Self {
         if is_fast { Self::Fast } else { Self::Slow }
     }
 
-    fn nth(self) -> usize {
+    pub(super) fn nth(self) -> usize {
         match self {
             Self::Fast => 0,
             Self::Slow => 1,

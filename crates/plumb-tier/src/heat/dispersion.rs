@@ -9,7 +9,8 @@
 //! that as far as [hours](super::bunches) say the same.
 
 use super::bunches::{self, Hours, UNKNOWN};
-use super::chances::Told;
+use super::chances::{Lies, Told};
+use super::outcomes::{Course, Later, Mark, Outcomes};
 use super::trend::LEFT_MOST;
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
@@ -44,6 +45,7 @@ struct Witness {
     score: f32,
     won: f32,
     hours: Hours,
+    mark: Mark,
 }
 
 /// The extents that are followed: those whose numbers are strewn lowest, of those that were not cold.
@@ -57,6 +59,9 @@ pub(super) struct Witnesses {
     hours: u32,
     /// What was made of the last two windows that could be compared, and of hours when they last told something.
     found: Dispersion,
+    /// How far those are that were marked, and what became of those before.
+    course: Course,
+    outcomes: Outcomes,
 }
 
 /// How many times as much as single I/Os those of a load vary.
@@ -107,7 +112,14 @@ impl Dispersion {
 impl Default for Witnesses {
     fn default() -> Self {
         let found = Dispersion { by_windows: 1.0, by_hours: 1.0, kinds: Kinds::default() };
-        Self { list: Vec::new(), reach: 0, hours: 0, found }
+        Self {
+            list: Vec::new(),
+            reach: 0,
+            hours: 0,
+            found,
+            course: Course::default(),
+            outcomes: Outcomes::default(),
+        }
     }
 }
 
@@ -131,6 +143,11 @@ impl Witnesses {
     fn get(&self, extent: u32) -> Option<Option<&Witness>> {
         let found = || self.list.binary_search_by_key(&extent, |witness| witness.extent).ok();
         (strewn(extent) <= self.reach && self.reach > 0).then(|| Some(&self.list[found()?]))
+    }
+
+    /// What is to be expected of extents by their scores.
+    pub(super) fn later(&self) -> Later {
+        Later::new(&self.outcomes)
     }
 
     /// Whether the window before was such that this one can be compared with it.
@@ -269,6 +286,10 @@ pub(super) struct Gathered {
     before: Witnesses,
     /// Of the window that ends: hours, and what is left of a score.
     window: Option<(u64, f32)>,
+    hours: Option<u64>,
+    half_life: f32,
+    /// Of a score, however short the window was.
+    left: f32,
     found: Vec<(u32, Witness)>,
     reach: u32,
     dispersion: Dispersion,
@@ -282,7 +303,17 @@ impl Gathered {
         (half_life, dispersion): (f32, Dispersion),
     ) -> Self {
         let window = hours.and_then(|hours| Some((hours, kept(hours, half_life)?)));
-        Self { before, window, found: Vec::new(), reach: u32::MAX, dispersion }
+        let left = hours.map_or(0.0, |hours| (-(hours as f32) / half_life).exp2());
+        Self {
+            before,
+            window,
+            hours,
+            half_life,
+            left,
+            found: Vec::new(),
+            reach: u32::MAX,
+            dispersion,
+        }
     }
 
     /// An extent: what is remembered of its score by its entry, its score now, and the one with which it begins the new window.
@@ -298,7 +329,11 @@ impl Gathered {
         let won = (now - score * keep).max(0.0);
         // What the hour has won so far stays, whatever becomes of the score.
         let hours = before.flatten().map_or(Hours::new(), |own| own.hours.moved_by(next - now));
-        self.found.push((place, Witness { extent, score: next, won, hours }));
+        let mut mark = before.flatten().map_or(Mark::NONE, |own| own.mark);
+        if self.before.course.counts() {
+            mark = mark.after((now - score * self.left).max(0.0), self.left);
+        }
+        self.found.push((place, Witness { extent, score: next, won, hours, mark }));
         if self.found.len() >= 2 * WITNESSES {
             self.keep_lowest();
         }
@@ -312,23 +347,39 @@ impl Gathered {
         }
     }
 
-    pub(super) fn witnesses(mut self) -> Witnesses {
+    pub(super) fn witnesses(mut self, is_fast: impl Fn(u32) -> Option<bool>) -> Witnesses {
         self.keep_lowest();
         let mut list: Vec<Witness> = self.found.iter().map(|one| one.1).collect();
         list.sort_unstable_by_key(|witness| witness.extent);
         let hours = self.window.map_or(0, |window| u32::try_from(window.0).unwrap_or(u32::MAX));
-        Witnesses { list, reach: self.reach, hours, found: self.dispersion }
+        let (mut course, mut outcomes) = (self.before.course, self.before.outcomes);
+        course.end(self.hours.unwrap_or(0));
+        let ended = course.ended();
+        if let Some(over) = ended {
+            let keep = (-(over as f32) / self.half_life).exp2();
+            outcomes.learn(list.iter().map(|witness| witness.mark), keep);
+        }
+        if ended.is_some() || self.hours.is_none() {
+            for witness in &mut list {
+                let lies = is_fast(witness.extent).map(Lies::on);
+                witness.mark = lies.map_or(Mark::NONE, |lies| Mark::new(witness.score, lies));
+            }
+            course = Course::default();
+        }
+        Witnesses { list, reach: self.reach, hours, found: self.dispersion, course, outcomes }
     }
 }
 
 impl Witnesses {
-    /// As bytes: hours, dispersion by windows and by hours, what windows say of each kind, reach, how many, then each, and a checksum.
+    /// As bytes: hours, dispersion by windows and by hours, what windows say of each kind, how far marks are and what became of those before, reach, how many, then each, and a checksum.
     pub(super) fn save(&self, bytes: &mut Writer) {
         let start = bytes.0.len();
         bytes.u32(self.hours);
         bytes.u32(self.found.by_windows.to_bits());
         bytes.u32(self.found.by_hours.to_bits());
         self.found.kinds.iter().flatten().for_each(|sum| bytes.u32(sum.to_bits()));
+        self.course.save(bytes);
+        self.outcomes.save(bytes);
         bytes.u32(self.reach);
         bytes.u32(u32::try_from(self.list.len()).unwrap_or(0));
         for witness in &self.list {
@@ -337,13 +388,14 @@ impl Witnesses {
             bytes.u32(witness.won.to_bits());
             let Hours { at, before: [last, first], off, won } = witness.hours;
             [at, last, first, off, won].iter().for_each(|value| bytes.u32(value.to_bits()));
+            witness.mark.save(bytes);
         }
         let sum = crc(0, &bytes.0[start..]);
         bytes.u32(sum);
     }
 
     /// Reads them back from a snapshot of version 3, which lacks what is known by the hour, of version 4, which has other sums of hours and
-    /// no kinds, or later; `None` if they are damaged.
+    /// no kinds, of version 5, which has no marks, or later; `None` if they are damaged.
     pub(super) fn restore(bytes: &[u8], of: u32) -> Option<Self> {
         let (body, sum) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
         if Reader(sum).u32()? != crc(0, body) {
@@ -358,6 +410,10 @@ impl Witnesses {
         for sum in kinds.iter_mut().flatten().filter(|_| of > 4) {
             *sum = float(&mut from)?;
         }
+        let (course, outcomes) = match of {
+            ..6 => Default::default(),
+            _ => (Course::restore(&mut from)?, Outcomes::restore(&mut from)?),
+        };
         let (reach, count) = (from.u32()?, from.u32()?);
         let mut list = Vec::new();
         let sound = |value: f32| (0.0..=f32::MAX).contains(&value);
@@ -376,23 +432,24 @@ impl Witnesses {
                     Hours { at, before, off: next()?, won: next()? }
                 }
             };
+            let mark = if of < 6 { Mark::NONE } else { Mark::restore(&mut from)? };
             let follows = list.last().is_none_or(|last: &Witness| last.extent < extent);
             let is_sound = sound(score) && sound(won) && hours.is_sound();
             if !follows || !is_sound || list.len() == WITNESSES {
                 return None;
             }
-            list.push(Witness { extent, score, won, hours });
+            list.push(Witness { extent, score, won, hours, mark });
         }
         let found = Dispersion { by_windows, by_hours, kinds };
         let is_sound = (1.0..=f32::MAX).contains(&by_windows) && sound(by_hours);
         let is_sound = is_sound && kinds.iter().flatten().all(|sum| sound(*sum));
-        is_sound.then_some(Self { list, reach, hours, found })
+        is_sound.then_some(Self { list, reach, hours, found, course, outcomes })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{HeatMap, HeatSettings, HostIoKind};
+    use super::super::{HeatMap, HeatSettings, HostIoKind, outcomes};
     use super::*;
     use crate::random::Random;
 
@@ -476,22 +533,27 @@ mod tests {
         assert!(found.by_hours > 100.0 && found.believed() < 1.5, "{found:?}");
     }
 
-    /// The map as a program of version 3 or 4 saved it: nothing of hours, or of pairs of them, and nothing of kinds.
+    /// The map as a program of version 3 to 5 saved it: nothing of hours, or of pairs of them, and nothing of kinds; nothing of marks.
     fn as_of(version: u8, map: &HeatMap) -> Vec<u8> {
         let mut bytes = map.save(9);
-        let (head, each) = (20 + 12 * KINDS, 32);
+        let (kinds, marks, each) = (12 + 12 * KINDS, 8 + outcomes::SAVED, 40);
+        let head = kinds + marks + 8;
         let at = bytes.len() - 4 - each * map.witnesses.list.len() - head;
         let tail = bytes.split_off(at);
         let mut old = Writer(Vec::new());
         old.0.extend_from_slice(&tail[..4]);
-        old.u32(MOST_BY_WINDOWS.to_bits());
+        let windows = if version > 4 { map.witnesses.found.by_windows } else { MOST_BY_WINDOWS };
+        old.u32(windows.to_bits());
         if version > 3 {
             old.0.extend_from_slice(&tail[8..12]);
         }
+        if version > 4 {
+            old.0.extend_from_slice(&tail[12..kinds]);
+        }
         old.0.extend_from_slice(&tail[head - 8..head]);
         for one in tail[head..tail.len() - 4].chunks_exact(each) {
-            old.0.extend_from_slice(&one[..if version > 3 { 20 } else { 12 }]);
-            (0..if version > 3 { 2 } else { 0 }).for_each(|_| old.u32(9.0_f32.to_bits()));
+            old.0.extend_from_slice(&one[..[12, 20, 32][usize::from(version) - 3]]);
+            (0..if version == 4 { 2 } else { 0 }).for_each(|_| old.u32(9.0_f32.to_bits()));
         }
         let sum = crc(0, &old.0);
         old.u32(sum);
@@ -500,6 +562,34 @@ mod tests {
         let header = crc(0, &bytes[..84]);
         bytes[84..88].copy_from_slice(&header.to_le_bytes());
         bytes
+    }
+
+    /// Of version 5 all goes on but what became of extents: that is seen anew.
+    #[test]
+    fn what_the_program_before_kept_goes_on() {
+        let mut map = HeatMap::new(HeatSettings::new(EXTENTS));
+        for hour in 0..96 {
+            map.advance(hour);
+            if hour > 0 && hour % 24 == 0 {
+                map.begin_window_of(|extent| Some(extent % 10 == 0));
+            }
+            (0..EXTENTS).for_each(|extent| map.record_many(extent, HostIoKind::Read, 3));
+        }
+        let restore = |bytes: &[u8]| {
+            HeatMap::restore(bytes, 9, HeatSettings::new(EXTENTS)).expect("a snapshot").map
+        };
+        let now = restore(&map.save(9));
+        assert_eq!(now.witnesses, map.witnesses);
+        assert!(
+            now.witnesses.later().of(70.0, Lies::Slow).is_some(),
+            "two days after the first plan"
+        );
+        let old = restore(&as_of(5, &map));
+        assert_eq!(old.dispersion(), map.dispersion());
+        assert!(old.witnesses.later().of(70.0, Lies::Slow).is_none());
+        let hours =
+            |map: &HeatMap| map.witnesses.list.iter().map(|own| own.hours).collect::<Vec<_>>();
+        assert_eq!(hours(&old), hours(&map));
     }
 
     /// Windows go on, up to eight times, until hours have told.

@@ -9,6 +9,7 @@ mod chances;
 mod counter;
 mod delta;
 mod dispersion;
+mod outcomes;
 mod page;
 mod pages;
 mod snapshot;
@@ -21,6 +22,7 @@ use plumb_units::convert::{index, to_u64, to_usize};
 
 pub(crate) use chances::{Chances, Lies};
 pub use delta::{HeatDelta, HostIo, HostIoKind, Weigher};
+pub(crate) use outcomes::Later;
 pub use page::ExtentHeat;
 pub use snapshot::{HeatFileError, Restored, fuzz_heat};
 
@@ -52,7 +54,7 @@ pub struct HeatSettings {
     /// Extents of the virtual disk.
     pub extents: u32,
     /// Most bytes that the map takes, its directory included; at least one page is kept. Of 4,096 extents is kept beside it what they won in
-    /// the window before and in the last hours, in 128 KiB.
+    /// the window before, in the last hours and since they were marked, in 164 KiB.
     pub limit_bytes: u64,
     /// Hours after which a score is half.
     pub half_life_hours: f32,
@@ -316,7 +318,8 @@ impl HeatMap {
     /// The map as a planner sees it; `is_fast`: whether an extent lies on the Performance tier.
     pub(crate) fn forecast(&self, is_fast: impl Fn(u32) -> bool) -> Forecast<'_> {
         let (found, trend) = (self.varies(), self.trend());
-        Forecast { map: self, trend, chances: self.chances((&found, trend), is_fast) }
+        let chances = self.chances((&found, trend), is_fast);
+        Forecast { map: self, trend, chances, later: self.witnesses.later() }
     }
 
     /// Hours that the window has lasted; `None` before the first one.
@@ -343,6 +346,12 @@ impl HeatMap {
     /// Begins a new window: the counts are 0, the scores stay but where the window showed that a load had ended or begun.
     /// Pages without score are given back.
     pub fn begin_window(&mut self) {
+        self.begin_window_of(|_| None);
+    }
+
+    /// The same; `is_fast`: whether an extent lies on the Performance tier, if it is mapped. Of extents that look alike and lie alike is seen what
+    /// becomes of them.
+    pub fn begin_window_of(&mut self, is_fast: impl Fn(u32) -> Option<bool>) {
         let (hours, half_life) = (self.window_hours(), self.settings.half_life_hours);
         let (trend, dispersion) = (self.trend(), self.varies());
         let chances = self.chances((&dispersion, trend), |_| false);
@@ -355,7 +364,7 @@ impl HeatMap {
                 empty.push(page.head.slab);
             }
         });
-        self.witnesses = gathered.witnesses();
+        self.witnesses = gathered.witnesses(is_fast);
         for slab in empty {
             self.remove(slab);
         }
@@ -465,12 +474,18 @@ pub(crate) struct Forecast<'a> {
     map: &'a HeatMap,
     trend: Option<Trend>,
     chances: Chances,
+    later: Later,
 }
 
 impl Forecast<'_> {
     /// How many times as much as single I/Os the score of an extent varies by chance.
     pub(crate) fn chances(&self) -> &Chances {
         &self.chances
+    }
+
+    /// What became of extents like one.
+    pub(crate) fn later(&self) -> &Later {
+        &self.later
     }
 
     /// The heat of an extent.
@@ -494,7 +509,7 @@ pub(crate) struct SlabHeat<'a> {
 
 impl SlabHeat<'_> {
     pub(crate) fn extent(&self, extent: u32) -> ExtentHeat {
-        let Forecast { map, trend, chances } = self.forecast;
+        let Forecast { map, trend, chances, .. } = self.forecast;
         let trend = trend.map(|trend| (trend, chances));
         self.page.expected(&map.decay, (map.epoch, trend), extent)
     }

@@ -143,6 +143,9 @@ impl Plan {
 /// So many of the coldest may step aside because what they have had may be chance.
 const STEP_ASIDE: u64 = 1024;
 
+/// So many standard deviations are what became of extents like a pair known too little.
+const DEVIATIONS_LATER: f32 = 3.0;
+
 /// Plans. Depends on nothing but the request, and changes nothing.
 #[must_use]
 pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
@@ -426,6 +429,18 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// Whether extents like a pair went on to be as different as a move has to gain, as far as that is known.
+    fn lasts(&self, hot: f32, victim: f32) -> bool {
+        let later = self.heat.later();
+        let both = later.of(hot, Lies::Slow).zip(later.of(victim, Lies::Fast));
+        both.is_none_or(|(hot, victim)| {
+            let raised = self.bar.raised;
+            let pays = self.bar.break_even.max(self.bar.hysteresis * victim.score) * raised;
+            let off = DEVIATIONS_LATER * (raised * (hot.variance + victim.variance)).sqrt();
+            hot.score - victim.score >= pays + off
+        })
+    }
+
     /// Whether the hottest is worth the place of a victim; one who has to leave takes nothing from anybody.
     fn judge(&self, hot: Key, (victim, score): (u32, f32), must_leave: bool) -> Pair {
         let chances = self.heat.chances();
@@ -454,6 +469,9 @@ impl<'a> Course<'a> {
                 _ if hot_sure.dispersion >= victim_sure.dispersion => Pair::HotStays,
                 _ => Pair::VictimStays,
             };
+        }
+        if !must_leave && !self.lasts(hot.hot_score(), score) {
+            return Pair::HotStays;
         }
         if !clears(self.recent(hot.extent()), hot_sure, victim_sure) {
             return Pair::HotStays;

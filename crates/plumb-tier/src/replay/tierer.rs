@@ -5,8 +5,8 @@ use plumb_units::convert::to_u64;
 use super::space::{Place, SpaceModel};
 use crate::heat::{HeatMap, HeatSettings, HostIoKind, Weight};
 use crate::optimizer::{
-    Bar, Move, MoveHistory, PinTable, Plan, PlanLimits, PlanRequest, Room, Thrash, TierName, Worth,
-    plan,
+    Bar, Move, MoveHistory, PinTable, Placement, Plan, PlanLimits, PlanRequest, Room, Thrash,
+    TierName, Worth, plan,
 };
 use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport, WindowBytes};
 
@@ -189,7 +189,8 @@ impl Tierer {
         if self.working_sets.len() > 7 {
             self.working_sets.remove(0);
         }
-        self.heat.begin_window();
+        let tier = |extent| self.space.tier(extent);
+        self.heat.begin_window_of(|extent| tier(extent).map(|tier| tier == TierName::Performance));
         true
     }
 
