@@ -16,17 +16,17 @@ const PER_DOUBLING: f32 = 4.0;
 const CLASSES: usize = 96;
 /// What is saved of all of them.
 #[cfg(test)]
-pub(super) const SAVED: usize = 2 * CLASSES * size_of::<Sums>();
+pub(super) const SAVED: usize = 4 + 2 * CLASSES * size_of::<Sums>();
 /// What is left of what was known of a class after another time.
 const FADE: f32 = 0.75;
 /// So many tell what becomes of an extent that looks like them; fewer than the least tell nothing.
-const ENOUGH: f32 = 256.0;
+const ENOUGH: f32 = 384.0;
 const LEAST: f32 = 48.0;
 /// So many times what an extent's score says, or that of the one in the middle of the Performance tier, counts at most: a single one that has become the hottest of
 /// all tells nothing of the others.
 const MOST: f32 = 4.0;
-/// Times one of which was so many times as busy as the other are not compared.
-const BUSIER_MOST: f32 = 16.0;
+/// What was known from when all were so many times as busy, or as quiet, is forgotten.
+const BUSIER_MOST: f32 = 2.0;
 
 /// An extent that is followed, when it was marked.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,11 +126,13 @@ impl Sums {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcomes {
     classes: [[Sums; CLASSES]; 2],
+    /// What an extent won in the mean, the last time.
+    busy: f32,
 }
 
 impl Default for Outcomes {
     fn default() -> Self {
-        Self { classes: [[Sums::default(); CLASSES]; 2] }
+        Self { classes: [[Sums::default(); CLASSES]; 2], busy: 0.0 }
     }
 }
 
@@ -156,29 +158,35 @@ impl Outcomes {
             let most = MOST * score.max(middle);
             (score, (mark.won / (1.0 - keep)).min(most))
         };
+        let busy = |mark: Mark| (pair(mark).1.min(MOST * middle), 1.0_f32);
         let sums =
-            marks.clone().map(pair).fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
-        let level = sums.1 / sums.0;
-        if !(BUSIER_MOST.recip()..=BUSIER_MOST).contains(&level) {
+            marks.clone().map(busy).fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
+        let busy = sums.0 / sums.1;
+        if !(f32::MIN_POSITIVE..=f32::MAX).contains(&busy) {
             return;
         }
-        self.classes.iter_mut().flatten().flat_map(|sums| &mut sums.0).for_each(|sum| *sum *= FADE);
+        let alike = BUSIER_MOST.recip()..=BUSIER_MOST;
+        let fade = if alike.contains(&(busy / self.busy)) { FADE } else { 0.0 };
+        self.busy = busy;
+        self.classes.iter_mut().flatten().flat_map(|sums| &mut sums.0).for_each(|sum| *sum *= fade);
         for mark in marks {
             let (score, won) = pair(mark);
-            self.classes[mark.lies().nth()][class(score)].add(&Sums::of(score, won / level));
+            self.classes[mark.lies().nth()][class(score)].add(&Sums::of(score, won));
         }
     }
 }
 
 impl Outcomes {
     pub(super) fn save(&self, bytes: &mut Writer) {
+        bytes.u32(self.busy.to_bits());
         let sums = self.classes.iter().flatten().flat_map(|sums| sums.0);
         sums.for_each(|sum| bytes.u32(sum.to_bits()));
     }
 
     pub(super) fn restore(from: &mut Reader<'_>) -> Option<Self> {
         let mut known = Self::default();
-        for sum in known.classes.iter_mut().flatten().flat_map(|sums| &mut sums.0) {
+        let sums = known.classes.iter_mut().flatten().flat_map(|sums| &mut sums.0);
+        for sum in std::iter::once(&mut known.busy).chain(sums) {
             *sum = f32::from_bits(from.u32()?);
             if !(0.0..=f32::MAX).contains(sum) {
                 return None;

@@ -304,7 +304,9 @@ fn nor_does_a_load_that_comes_in_sessions() {
     for (lasts, per_session, per_day) in [(2, 64, 64.0), (4, 96, 96.0), (8, 100, 50.0)] {
         let load = (Load::Uniform, (per_day, per_session), ALL);
         for when in RUNS {
-            check_lasting((load, lasts, FROM_DAY), when, (1.0, 0.9));
+            // What became of extents is known two days after the first window; a trickle makes a hundred plans until then.
+            let from_day = if matches!(when, When::Quarters) { FROM_DAY + 1 } else { FROM_DAY };
+            check_lasting((load, lasts, from_day), when, (1.0, 0.9));
         }
     }
 }
