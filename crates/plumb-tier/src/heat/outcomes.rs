@@ -25,8 +25,11 @@ const LEAST: f32 = 48.0;
 /// So many times what an extent's score says, or that of the one in the middle of the Performance tier, counts at most: a single one that has become the hottest of
 /// all tells nothing of the others.
 const MOST: f32 = 4.0;
-/// What was known from when all were so many times as busy, or as quiet, is forgotten.
-const BUSIER_MOST: f32 = 2.0;
+/// What all won over what their scores said. Where that is off what it was before by such a factor, what was known is forgotten: scores were of a few hours then, or
+/// the load was another one.
+const BUSIER_MOST: f32 = 1.25;
+/// Those that were marked when all were so many times as quiet, or as busy, tell nothing.
+const LEVEL_MOST: f32 = 16.0;
 
 /// An extent that is followed, when it was marked.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,13 +129,13 @@ impl Sums {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcomes {
     classes: [[Sums; CLASSES]; 2],
-    /// What an extent won in the mean, the last time.
-    busy: f32,
+    /// What all won over what their scores said, the last time.
+    level: f32,
 }
 
 impl Default for Outcomes {
     fn default() -> Self {
-        Self { classes: [[Sums::default(); CLASSES]; 2], busy: 0.0 }
+        Self { classes: [[Sums::default(); CLASSES]; 2], level: 0.0 }
     }
 }
 
@@ -158,27 +161,26 @@ impl Outcomes {
             let most = MOST * score.max(middle);
             (score, (mark.won / (1.0 - keep)).min(most))
         };
-        let busy = |mark: Mark| (pair(mark).1.min(MOST * middle), 1.0_f32);
-        let sums =
-            marks.clone().map(busy).fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
-        let busy = sums.0 / sums.1;
-        if !(f32::MIN_POSITIVE..=f32::MAX).contains(&busy) {
+        let add = |sums: (f32, f32), one: (f32, f32)| (sums.0 + one.0, sums.1 + one.1);
+        let sums = marks.clone().map(pair).fold((0.0, 0.0), add);
+        let level = sums.1 / sums.0;
+        if !(LEVEL_MOST.recip()..=LEVEL_MOST).contains(&level) {
             return;
         }
         let alike = BUSIER_MOST.recip()..=BUSIER_MOST;
-        let fade = if alike.contains(&(busy / self.busy)) { FADE } else { 0.0 };
-        self.busy = busy;
+        let fade = if alike.contains(&(level / self.level)) { FADE } else { 0.0 };
+        self.level = level;
         self.classes.iter_mut().flatten().flat_map(|sums| &mut sums.0).for_each(|sum| *sum *= fade);
         for mark in marks {
             let (score, won) = pair(mark);
-            self.classes[mark.lies().nth()][class(score)].add(&Sums::of(score, won));
+            self.classes[mark.lies().nth()][class(score)].add(&Sums::of(score, won / level));
         }
     }
 }
 
 impl Outcomes {
     pub(super) fn save(&self, bytes: &mut Writer) {
-        bytes.u32(self.busy.to_bits());
+        bytes.u32(self.level.to_bits());
         let sums = self.classes.iter().flatten().flat_map(|sums| sums.0);
         sums.for_each(|sum| bytes.u32(sum.to_bits()));
     }
@@ -186,7 +188,7 @@ impl Outcomes {
     pub(super) fn restore(from: &mut Reader<'_>) -> Option<Self> {
         let mut known = Self::default();
         let sums = known.classes.iter_mut().flatten().flat_map(|sums| &mut sums.0);
-        for sum in std::iter::once(&mut known.busy).chain(sums) {
+        for sum in std::iter::once(&mut known.level).chain(sums) {
             *sum = f32::from_bits(from.u32()?);
             if !(0.0..=f32::MAX).contains(sum) {
                 return None;

@@ -11,7 +11,7 @@
 //! then for each page: slab 4 · CRC-32C of slab and entries 4 · 256 entries of
 //!   reads 2 · writes 2 · score 2 · epoch 1 · score when the window began 1
 //! then hours of the window before 4 · dispersion by windows 4 · by hours 4 · for each of 9 kinds of extents squares of what windows differ by 4 ·
-//!   what they would be by chance 4 · extents 4 · hours since extents were marked 4 · those of them that count 4 · what they won in the mean 4 · for each of 96 classes by score on the
+//!   what they would be by chance 4 · extents 4 · hours since extents were marked 4 · those of them that count 4 · what all won over what their scores said 4 · for each of 96 classes by score on the
 //!   Performance tier and then on the other: extents that were marked 4 · scores 4 · what they won 4 · squares of the one 4 · products 4 · squares of the other 4 ·
 //!   how low extents are strewn that are followed 4 · how many 4 ·
 //!   for each of them extent 4 · score when the window began 4 · what it won in the window before 4 · score when the hour began 4 ·

@@ -144,7 +144,7 @@ impl Plan {
 const STEP_ASIDE: u64 = 1024;
 
 /// So many standard deviations are what became of extents like a pair known too little.
-const DEVIATIONS_LATER: f32 = 3.0;
+const DEVIATIONS_LATER: f32 = 2.5;
 
 /// Plans. Depends on nothing but the request, and changes nothing.
 #[must_use]
@@ -434,9 +434,8 @@ impl<'a> Course<'a> {
         let later = self.heat.later();
         let both = later.of(hot, Lies::Slow).zip(later.of(victim, Lies::Fast));
         both.is_none_or(|(hot, victim)| {
-            let raised = self.bar.raised;
-            let pays = self.bar.break_even.max(self.bar.hysteresis * victim.score) * raised;
-            let off = DEVIATIONS_LATER * (raised * (hot.variance + victim.variance)).sqrt();
+            let pays = self.bar.break_even.max(self.bar.hysteresis * victim.score);
+            let off = DEVIATIONS_LATER * (hot.variance + victim.variance).sqrt();
             hot.score - victim.score >= pays + off
         })
     }
