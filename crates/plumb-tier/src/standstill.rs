@@ -628,7 +628,12 @@ impl<Q: FlushQueue> Core<Q> {
                 // What is good of it may be on a disk that is not here: that is found out when it is back.
                 match self.is_away(extent, within) {
                     true => away += 1,
-                    false => lost += 1,
+                    false => {
+                        lost += 1;
+                        for (disk, ..) in &contents.copies {
+                            self.io.events.note(Event::BadCopy { disk: *disk, extent });
+                        }
+                    }
                 }
                 continue;
             };

@@ -409,7 +409,8 @@ pub fn judge(facts: &Facts) -> Health {
     let starts = quorum && facts.refused.is_none() && facts.full.is_none();
     let older = facts.older && !quorum;
     let disks: Vec<Verdict> = facts.disks.iter().map(|one| disk(one, starts, older)).collect();
-    let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts)).collect();
+    let full = facts.full.as_deref().filter(|_| quorum);
+    let vdisks: Vec<Verdict> = facts.vdisks.iter().map(|one| vdisk(one, starts, full)).collect();
     let ill_vdisks = vdisks.iter().filter(|one| one.is_ill()).count();
     let warned = vdisks.iter().filter(|one| one.status != HealthStatus::Healthy).count();
     let ill = disks.iter().filter(|disk| disk.status != HealthStatus::Healthy).count();
@@ -447,7 +448,7 @@ pub fn judge(facts: &Facts) -> Health {
             format!("{present} of {voters} voting disks are here; more than half are needed{told}"),
             action,
         )
-    } else if let Some(path) = &facts.full {
+    } else if let Some(path) = full {
         Verdict::of(
             HealthStatus::Unhealthy,
             "Read-only (Starting)",
@@ -633,10 +634,19 @@ fn disk(facts: &DiskFacts, starts: bool, older: bool) -> Verdict {
     }
 }
 
-fn vdisk(facts: &VirtualDiskFacts, starts: bool) -> Verdict {
+/// Judges a virtual disk of a pool that `starts`, or else does not for the file system below `full`, or for its disks.
+fn vdisk(facts: &VirtualDiskFacts, starts: bool, full: Option<&str>) -> Verdict {
     use HealthStatus::{Unhealthy, Unknown, Warning};
     let copies = facts.copies;
     if !starts {
+        if let Some(path) = full {
+            return Verdict::of(
+                Unknown,
+                "Detached (By Policy)",
+                format!("its pool is only read while the file system below {path} is full"),
+                "make room there, then: plumb space job --wait",
+            );
+        }
         return Verdict::of(
             Unknown,
             "Detached (Majority Disks Unhealthy)",

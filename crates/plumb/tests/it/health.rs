@@ -75,6 +75,11 @@ fn blocks_that_were_lost_are_told_until_a_scan_finds_them_well() {
     rot_both(&place);
     let said = place.plumb("space scan tank").ends_with(2).stdout;
     assert!(said.contains("two: of bytes ") && said.contains(" have no good copy"), "{said}");
+    // Which disks had them is told of each.
+    let events = place.plumb("space events tank").ends_with(0).stdout;
+    let bad = events.lines().filter_map(|line| line.split_once("a bad copy on "));
+    let disks: std::collections::BTreeSet<&str> = bad.map(|(_, disk)| disk.trim()).collect();
+    assert_eq!(disks.len(), 2, "{events}");
     let scan: serde_json::Value =
         serde_json::from_str(&place.plumb("space scan tank --json").ends_with(2).stdout)
             .expect("a document");

@@ -142,7 +142,7 @@ fn data_without_a_copy_here_is_unhealthy_and_its_disks_are_asked_for() {
                         unverified: 0,
                         stale: 0,
                     };
-                    let found = vdisk(&facts, true);
+                    let found = vdisk(&facts, true, None);
                     let away = live == 0 || bytes > Some(0);
                     assert_eq!(found.is_ill(), away || unrecoverable > 0, "{facts:?}: {found:?}");
                     let Some((cause, action)) = found.cause else { continue };
@@ -270,5 +270,6 @@ fn what_was_met_while_it_ran_counts() {
         assert!(cause.contains("/small/a.img") && cause.contains("full"), "{cause}");
         assert!(action.contains("make room"), "{action}");
         assert_eq!(full.vdisks[0].status, HealthStatus::Unknown);
+        assert_eq!(full.vdisks[0].operational, "Detached (By Policy)");
     }
 }
