@@ -284,6 +284,8 @@ rules! {
     BlamedUnheard,
     /// A move of an extent that nobody writes to goes on copying what does not verify.
     QuietMovesOn,
+    /// A disk that was asked for before it was taken offline comes back.
+    OfflineOverruled,
     /// Slots that a disk does not answer have no others in their place.
     HungNotReplaced,
     /// A journal or log that cannot be read is taken to end there.
@@ -375,6 +377,7 @@ impl Mutation {
         (Self::UnmappedStayStale, "what is mapped behind an older copy: torture/older_copies.rs"),
         (Self::BlamedUnheard, "an engine that stood still: torture/stalled.rs"),
         (Self::QuietMovesOn, "what is spoilt and moves: torture/faults.rs"),
+        (Self::OfflineOverruled, "disks that are taken offline: torture/offline.rs"),
         (Self::HungNotReplaced, "a disk that hangs with all slots: torture/hung_slots.rs"),
         (Self::FewAreOpen, "no rule: torture/undecided.rs"),
         (Self::UndecidedClosed, "starts behind starts: torture/undecided.rs"),

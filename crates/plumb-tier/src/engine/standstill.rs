@@ -64,7 +64,10 @@ impl<Q: FlushQueue> Engine<Q> {
     /// date in the background.
     pub fn attach(&mut self, disk: u16) {
         self.returning.retain(|other| *other != disk);
-        self.jobs.push_back(Job::Attach(disk));
+        // Asked for twice, it would come back once more after it was lost, or taken offline, in between.
+        if !self.jobs.contains(&Job::Attach(disk)) {
+            self.jobs.push_back(Job::Attach(disk));
+        }
     }
 
     /// Why a disk that is missing cannot take part again before the next start; `None` if it may.
@@ -90,9 +93,12 @@ impl<Q: FlushQueue> Engine<Q> {
         self.jobs.push_back(Job::Retire(disk));
     }
 
-    /// Does without a disk for now, as if it had failed; it comes back by [`Engine::attach`]. One that holds the last
-    /// copy of something stays, and an event says so.
+    /// Does without a disk for now, as if it had failed; it comes back by [`Engine::attach`], and not by one that was asked for
+    /// before. One that holds the last copy of something stays, and an event says so.
     pub fn take_offline(&mut self, disk: u16) {
+        if !active(Mutation::OfflineOverruled) {
+            self.jobs.retain(|job| *job != Job::Attach(disk));
+        }
         if !self.core.members.is_online(disk) {
             return;
         }

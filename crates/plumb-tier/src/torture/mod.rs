@@ -61,6 +61,8 @@ mod many_caches;
 mod matrix;
 #[cfg(test)]
 mod moved_unflushed;
+#[cfg(test)]
+mod offline;
 mod older;
 #[cfg(test)]
 mod older_copies;

@@ -158,7 +158,8 @@ impl Run {
         let Ok(ordinal) = u16::try_from(disk) else { return };
         let file = self.file(disk);
         let was_away = self.sick.as_mut().is_some_and(|sick| sick.away.remove(&disk));
-        if was_away {
+        // One that takes part was not unplugged: what it has taken is there.
+        if was_away && self.disk_state(disk) != DiskState::Online {
             let survivors = if disk.is_multiple_of(2) { Survivors::Some } else { Survivors::None };
             self.engine.queue_mut().drop_cache(file, survivors);
             self.note(Seen::Here { disk });

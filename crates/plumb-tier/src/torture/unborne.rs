@@ -258,6 +258,18 @@ mod tests {
         assert!(tally.states > 0, "{tally:?}");
     }
 
+    /// A disk is asked for twice, taken offline and asked for again: of the second word before that it came back at once, and was then
+    /// taken for one that lost its cache, with writes under way.
+    #[test]
+    fn a_disk_that_came_back_by_itself_keeps_what_it_took() {
+        let seed = 7_256_506_804_662_878_912;
+        let (shape, history) = of(workload(seed), STEPS, seed);
+        let mut tally = Tally::default();
+        let broken = check(&shape, &history, super::super::UNBORNE_STATES, seed, &mut tally).err();
+        assert_eq!(broken, None);
+        assert!(tally.states > 0, "{tally:?}");
+    }
+
     /// Checks one history of a workload.
     fn one(workload: Workload, nth: u64, tally: &mut Tally) -> Result<(), (Shape, Broken)> {
         let seed = super::super::history_seed(0x00ba_d5ee, nth);
