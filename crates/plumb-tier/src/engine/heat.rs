@@ -83,6 +83,11 @@ impl Meter {
 }
 
 impl Heats {
+    /// The map of a virtual disk.
+    pub(super) fn of(&self, vdisk: usize) -> &HeatMap {
+        &self.meters[vdisk].map
+    }
+
     pub(super) fn new(config: &Config) -> Self {
         let live = config.vdisks.iter().filter(|vdisk| !vdisk.is_removed()).count();
         let limit_bytes = LIMIT_BYTES / to_u64(live.max(1));

@@ -602,6 +602,8 @@ impl<Q: FlushQueue> Engine<Q> {
             let ended = |run: &mut Run| run.left == 0 || self.halted.is_some();
             let Some(run) = run.take_if(ended) else { continue };
             let limits = run.settings;
+            let heat = self.heats.of(vdisk);
+            own.history.spend(&run.made, heat, self.core.extents.room(vdisk, 0).0);
             match run.goes_on {
                 true => own.history.run_went_on(&run.made),
                 false => own.history.run_ended(&run.made),

@@ -2,11 +2,14 @@
 
 use plumb_units::convert::{index, to_u64};
 
-use super::{Move, MoveReason, TierName};
+use super::{Move, MoveReason, Ration, TierName};
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
+use crate::heat::HeatMap;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOVE");
+const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOV2");
+/// Without a ration, as it was before there was one.
+const MAGIC_BEFORE: u64 = u64::from_le_bytes(*b"PLUMMOVE");
 
 /// Runs that are remembered.
 const RUNS: u8 = 3;
@@ -58,6 +61,7 @@ pub struct MoveHistory {
     /// The last runs, the newest first.
     runs: [Run; 3],
     guarded: bool,
+    ration: Ration,
 }
 
 impl MoveHistory {
@@ -95,7 +99,7 @@ impl MoveHistory {
         history
     }
 
-    /// As bytes: magic, runs, whether the bar is raised, how many extents, extent and runs since its move of each, and
+    /// As bytes: magic, runs, whether the bar is raised, what is used up of the ration, how many extents, extent and runs since its move of each, and
     /// a checksum.
     #[must_use]
     pub fn save(&self) -> Vec<u8> {
@@ -107,6 +111,7 @@ impl MoveHistory {
             out.u64(run.demoted_again);
         }
         out.u8(u8::from(self.guarded));
+        self.ration.save(&mut out);
         let pages = (0..).zip(&self.pages).filter_map(|(nth, page)| Some((nth, page.as_ref()?)));
         for (nth, _) in pages {
             for extent in nth * PAGE..=nth * PAGE + (PAGE - 1) {
@@ -130,7 +135,8 @@ impl MoveHistory {
             return None;
         }
         let mut from = Reader(body);
-        if from.u64()? != MAGIC {
+        let magic = from.u64()?;
+        if magic != MAGIC && magic != MAGIC_BEFORE {
             return None;
         }
         let mut history = Self::new();
@@ -143,6 +149,9 @@ impl MoveHistory {
             }
         }
         history.guarded = from.u8()? != 0;
+        if magic == MAGIC {
+            history.ration = Ration::restore(&mut from)?;
+        }
         while let Some(extent) = from.u32() {
             let value = from.u8()?;
             // What did not move is left out, and where none can lie no page is made.
@@ -208,6 +217,17 @@ impl MoveHistory {
                 *page = None;
             }
         }
+    }
+
+    /// Takes what a run's moves, those really made, use up of the ration of a tier with so many slots.
+    pub fn spend(&mut self, made: &[Move], heat: &HeatMap, slots: u64) {
+        self.ration.spend(made, heat, slots);
+    }
+
+    /// What swaps are given that chance may be the reason of.
+    #[must_use]
+    pub fn ration(&self) -> Ration {
+        self.ration
     }
 
     /// How many moves the last 2 runs made: at least as many as extents are recent.

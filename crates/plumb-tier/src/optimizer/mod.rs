@@ -8,6 +8,7 @@ mod history;
 mod lines;
 mod pins;
 mod plan;
+mod ration;
 mod select;
 mod survey;
 #[cfg(test)]
@@ -21,6 +22,7 @@ pub use lines::{Asked, ExpectedIops, HostLine, IopsBasis, LINES, LineBasis, Line
 pub(crate) use pins::zone_at;
 pub use pins::{Pin, PinId, PinState, PinStatus, PinTable, PlacementStatus};
 pub use plan::{Move, MoveReason, Plan, PlanLimits, PlanRequest, Room, plan};
+pub use ration::Ration;
 
 /// One of the two tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

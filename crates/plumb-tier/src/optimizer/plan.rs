@@ -98,6 +98,8 @@ pub struct Plan {
     pub ios_after: u64,
     /// Whether a budget kept anything from being moved.
     pub budget_spent: bool,
+    /// Swaps that wait, because chance may be the reason of their gain and others have used up what such ones are given in a day.
+    pub put_off: u64,
     /// Moves up and down that there would be without a budget.
     pub wanted: [u64; 2],
     /// Where a budget admits no move at all: the smallest that admits one.
@@ -222,6 +224,9 @@ struct Course<'a> {
     bar: Bar,
     room: Room,
     left: PlanLimits,
+    /// Swaps that chance may be the reason of, as many as may be made; `None` where there is no bound of them.
+    ration: Option<u64>,
+    is_settled: bool,
     used: u64,
     hottest: VecDeque<Key>,
     coldest: VecDeque<Key>,
@@ -247,18 +252,26 @@ impl<'a> Course<'a> {
             ios_before: survey.ios_performance,
             ios_after: survey.ios_performance,
             budget_spent: false,
+            put_off: 0,
             wanted: [0; 2],
             least: None,
             pins_refused,
             stuck: 0,
             reserve_pinned: 0,
         };
+        // On the first two days extents are put where they belong; who asks for no certainty does not want any.
+        let is_settled = request.heat.is_settled();
+        let is_rationed = request.bar.deviations > 0.0 && is_settled;
+        let slots = request.room.performance_slots;
+        let ration = is_rationed.then(|| request.history.ration().left(request.heat, slots));
         Self {
             heat,
             history: request.history,
             bar: request.bar,
             room: request.room,
             left: limits,
+            ration,
+            is_settled,
             used: survey.used,
             hottest: [].into(),
             coldest: [].into(),
@@ -404,6 +417,13 @@ impl<'a> Course<'a> {
             let stuck = !self.stuck.is_empty();
             match self.judge(hot, (victim, score), stuck) {
                 Pair::Swaps => {}
+                Pair::MayBeChance if self.ration != Some(0) => {}
+                Pair::MayBeChance => {
+                    self.hottest.pop_front();
+                    self.coldest.pop_front();
+                    self.plan.put_off += 1;
+                    continue;
+                }
                 Pair::HotStays => {
                     self.hottest.pop_front();
                     continue;
@@ -418,6 +438,7 @@ impl<'a> Course<'a> {
                 return;
             }
             self.hottest.pop_front();
+            self.ration = self.ration.map(|left| left.saturating_sub(1));
             let reason = if stuck { MoveReason::Pin } else { MoveReason::Heat };
             if stuck {
                 self.stuck.pop_front();
@@ -435,11 +456,13 @@ impl<'a> Course<'a> {
             // Whoever asks for no certainty goes by what they had.
             return true;
         }
+        // On the first two days little is known of it, and what looks hotter mostly is: what is to be expected is enough.
+        let deviations = if self.is_settled { DEVIATIONS_LATER } else { 0.0 };
         let later = self.heat.later();
         let both = later.of(hot, Lies::Slow).zip(later.of(victim, Lies::Fast));
         both.is_none_or(|(hot, victim)| {
             let pays = self.bar.break_even.max(self.bar.hysteresis * victim.score);
-            let off = DEVIATIONS_LATER * (hot.variance + victim.variance).sqrt();
+            let off = deviations * (hot.variance + victim.variance).sqrt();
             hot.score - victim.score >= pays + off
         })
     }
@@ -479,9 +502,12 @@ impl<'a> Course<'a> {
         if !clears(self.recent(hot.extent()), hot_sure, victim_sure) {
             return Pair::HotStays;
         }
-        match must_leave || clears(self.recent(victim), hot_sure, victim_sure) {
+        if !must_leave && !clears(self.recent(victim), hot_sure, victim_sure) {
+            return Pair::VictimStays;
+        }
+        match must_leave || self.bar.is_sure(hot_sure, victim_sure) {
             true => Pair::Swaps,
-            false => Pair::VictimStays,
+            false => Pair::MayBeChance,
         }
     }
 }
@@ -490,6 +516,8 @@ impl<'a> Course<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pair {
     Swaps,
+    /// The same, as one of the few a day of which that is not as sure.
+    MayBeChance,
     HotStays,
     VictimStays,
     /// Nor does any behind them gain enough.

@@ -196,6 +196,7 @@ impl Tierer {
 
     /// A run has ended: its moves are remembered.
     pub(super) fn run_ended(&mut self, made: &[Move]) {
+        self.history.spend(made, &self.heat, self.space.performance_usable());
         match self.goes_on {
             true => self.history.run_went_on(made),
             false => self.history.run_ended(made),

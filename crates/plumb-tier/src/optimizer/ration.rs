@@ -1,0 +1,131 @@
+//! What swaps that chance may be the reason of are given: a hundredth of the Performance tier in 24 hours (section 25).
+
+use plumb_units::convert::to_u64;
+
+use super::{Move, MoveReason, TierName};
+use crate::format::bytes::{Reader, Writer};
+use crate::heat::HeatMap;
+
+/// Millionths of an extent.
+const EXTENT: u64 = 1_000_000;
+/// What swaps use up beyond it, those that are sure, is borrowed of the next day, and of no more.
+const DAYS: u64 = 2;
+/// Hours in which all of it comes back.
+const HOURS: u64 = 24;
+
+/// What of it is used up: it comes back with time, by the hours of the heat map, whatever the mode is and however often a program starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ration {
+    /// Millionths of an extent.
+    spent: u64,
+    /// In that hour.
+    hour: u64,
+}
+
+/// A hundredth of a tier, or one extent.
+fn whole(slots: u64) -> u64 {
+    (slots.saturating_mul(EXTENT) / 100).max(EXTENT)
+}
+
+impl Ration {
+    /// What is used up in an hour of a tier with so many slots. An hour before the one that is known is of another clock, which tells nothing.
+    fn spent_by(self, hour: u64, slots: u64) -> u64 {
+        let whole = whole(slots);
+        let hours =
+            hour.checked_sub(self.hour).map_or(DAYS * HOURS, |hours| hours.min(DAYS * HOURS));
+        let back = u128::from(whole) * u128::from(hours) / u128::from(HOURS);
+        self.spent.min(DAYS * whole).saturating_sub(u64::try_from(back).unwrap_or(u64::MAX))
+    }
+
+    /// Extents that may be swapped.
+    #[must_use]
+    pub fn left(self, heat: &HeatMap, slots: u64) -> u64 {
+        whole(slots).saturating_sub(self.spent_by(heat.epoch(), slots)) / EXTENT
+    }
+
+    /// A run has made these moves. Those of the first two days, which put extents where they belong, leave nothing of it.
+    pub(super) fn spend(&mut self, made: &[Move], heat: &HeatMap, slots: u64) {
+        let is_up =
+            |made: &&Move| made.to == TierName::Performance && made.reason == MoveReason::Heat;
+        let up = to_u64(made.iter().filter(is_up).count());
+        let spent = self.spent_by(heat.epoch(), slots).saturating_add(up.saturating_mul(EXTENT));
+        self.spent = if heat.is_settled() { spent.min(DAYS * whole(slots)) } else { whole(slots) };
+        self.hour = heat.epoch();
+    }
+
+    pub(super) fn save(self, out: &mut Writer) {
+        out.u64(self.spent);
+        out.u64(self.hour);
+    }
+
+    pub(super) fn restore(from: &mut Reader<'_>) -> Option<Self> {
+        Some(Self { spent: from.u64()?, hour: from.u64()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heat::HeatSettings;
+    use crate::optimizer::MoveHistory;
+
+    fn up(count: u32) -> Vec<Move> {
+        let to = TierName::Performance;
+        let of = |extent| Move { extent, score: 9.0, to, reason: MoveReason::Heat };
+        (0..count).map(of).collect()
+    }
+
+    /// A map whose first window ended long ago.
+    fn settled() -> HeatMap {
+        let mut heat = HeatMap::new(HeatSettings::new(100));
+        heat.begin_window();
+        heat.advance(48);
+        heat
+    }
+
+    #[test]
+    fn a_ration_comes_back_with_time() {
+        let mut heat = settled();
+        let mut history = MoveHistory::new();
+        assert_eq!(history.ration().left(&heat, 1000), 10);
+        history.spend(&up(4), &heat, 1000);
+        assert_eq!(history.ration().left(&heat, 1000), 6);
+        // More than there was is borrowed, of one more day. What pins move, and what leaves the tier, takes nothing of it.
+        history.spend(&up(400), &heat, 1000);
+        assert_eq!(history.ration().left(&heat, 1000), 0);
+        heat.advance(72);
+        assert_eq!(history.ration().left(&heat, 1000), 0);
+        heat.advance(78);
+        assert_eq!(history.ration().left(&heat, 1000), 2);
+        let pinned = up(9).into_iter().map(|made| Move { reason: MoveReason::Pin, ..made });
+        let down = up(9).into_iter().map(|made| Move { to: TierName::Capacity, ..made });
+        history.spend(&pinned.chain(down).collect::<Vec<Move>>(), &heat, 1000);
+        assert_eq!(history.ration().left(&heat, 1000), 2);
+        // The half that was left then counts.
+        heat.advance(84);
+        assert_eq!(history.ration().left(&heat, 1000), 5);
+        heat.advance(96);
+        assert_eq!(history.ration().left(&heat, 1000), 10);
+        heat.advance(500);
+        assert_eq!(history.ration().left(&heat, 1000), 10, "no more than all of it");
+        assert_eq!(history.ration().left(&heat, 7), 1, "an extent at least");
+    }
+
+    /// Runs every six hours have a fourth each.
+    #[test]
+    fn the_first_days_leave_nothing_of_a_ration_and_restarts_leave_it() {
+        let mut heat = HeatMap::new(HeatSettings::new(100));
+        heat.begin_window();
+        let mut history = MoveHistory::new();
+        history.spend(&up(1), &heat, 1000);
+        assert_eq!(history.ration().left(&heat, 1000), 0);
+        heat.advance(12);
+        let restored = MoveHistory::restore(&history.save()).expect("what was saved");
+        assert_eq!(restored.ration().left(&heat, 1000), 5);
+        assert_eq!(restored, history);
+        // A map that was lost begins with another hour.
+        let mut later = MoveHistory::new();
+        later.spend(&up(10), &settled(), 1000);
+        assert_eq!(later.ration().left(&heat, 1000), 10);
+    }
+}
