@@ -232,7 +232,7 @@ impl Optimizer {
 }
 
 /// The engine's map as the planner sees it.
-pub(super) struct MapPlacement<'a> {
+pub(crate) struct MapPlacement<'a> {
     extents: &'a Extents,
     first: u32,
     count: u32,
@@ -278,7 +278,8 @@ impl<Q: FlushQueue> Engine<Q> {
         &mut self.optimizer.own[index(vdisk)].0
     }
 
-    fn placement(&self, vdisk: u32) -> MapPlacement<'_> {
+    /// The map as the planner sees it.
+    pub(crate) fn placement(&self, vdisk: u32) -> MapPlacement<'_> {
         MapPlacement::of(&self.core.members.config, &self.core.extents, vdisk)
     }
 

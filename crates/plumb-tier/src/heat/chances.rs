@@ -34,7 +34,7 @@ pub(crate) enum Lies {
 }
 
 impl Lies {
-    pub(super) fn on(is_fast: bool) -> Self {
+    pub(crate) fn on(is_fast: bool) -> Self {
         if is_fast { Self::Fast } else { Self::Slow }
     }
 

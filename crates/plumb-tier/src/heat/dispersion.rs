@@ -145,6 +145,12 @@ impl Witnesses {
         (strewn(extent) <= self.reach && self.reach > 0).then(|| Some(&self.list[found()?]))
     }
 
+    /// The extents that are followed, and where those lay that are marked.
+    #[cfg(test)]
+    pub(super) fn marks(&self) -> impl Iterator<Item = (u32, Option<Lies>)> {
+        self.list.iter().map(|witness| (witness.extent, witness.mark.marked()))
+    }
+
     /// What is to be expected of extents by their scores.
     pub(super) fn later(&self) -> Later {
         Later::new(&self.outcomes)

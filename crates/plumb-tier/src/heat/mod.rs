@@ -373,6 +373,12 @@ impl HeatMap {
         self.first_window.get_or_insert(self.epoch);
     }
 
+    /// The extents that are followed, and where those lay that are marked.
+    #[cfg(test)]
+    pub(crate) fn marks(&self) -> Vec<(u32, Option<Lies>)> {
+        self.witnesses.marks().collect()
+    }
+
     /// Makes room for a virtual disk that has grown to `extents`.
     ///
     /// # Panics

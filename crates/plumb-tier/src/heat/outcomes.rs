@@ -49,6 +49,12 @@ impl Mark {
         Self { score, won: 0.0 }
     }
 
+    /// Where it lay, if it was marked.
+    #[cfg(test)]
+    pub(super) fn marked(self) -> Option<Lies> {
+        self.is_marked().then(|| self.lies())
+    }
+
     fn lies(self) -> Lies {
         if self.score.is_sign_negative() { Lies::Slow } else { Lies::Fast }
     }

@@ -81,6 +81,8 @@ fn who_varies_by_chance_stands_in_nobodys_way() {
         assert!(hot.extent >= 380, "{pair:?}, {both:?}");
         up.push(hot.extent);
     }
+    // What is no surer than that waits for its turn.
+    up.extend(&plan.put_off);
     up.sort_unstable();
     assert_eq!(up, (380..EXTENTS).collect::<Vec<_>>());
     // By what all have in common somebody moves who had a bunch.

@@ -98,8 +98,8 @@ pub struct Plan {
     pub ios_after: u64,
     /// Whether a budget kept anything from being moved.
     pub budget_spent: bool,
-    /// Swaps that wait, because chance may be the reason of their gain and others have used up what such ones are given in a day.
-    pub put_off: u64,
+    /// Whose swaps wait, because chance may be the reason of their gain and others have used up what such ones are given in a day.
+    pub put_off: Vec<u32>,
     /// Moves up and down that there would be without a budget.
     pub wanted: [u64; 2],
     /// Where a budget admits no move at all: the smallest that admits one.
@@ -252,7 +252,7 @@ impl<'a> Course<'a> {
             ios_before: survey.ios_performance,
             ios_after: survey.ios_performance,
             budget_spent: false,
-            put_off: 0,
+            put_off: Vec::new(),
             wanted: [0; 2],
             least: None,
             pins_refused,
@@ -421,7 +421,7 @@ impl<'a> Course<'a> {
                 Pair::MayBeChance => {
                     self.hottest.pop_front();
                     self.coldest.pop_front();
-                    self.plan.put_off += 1;
+                    self.plan.put_off.push(hot.extent());
                     continue;
                 }
                 Pair::HotStays => {

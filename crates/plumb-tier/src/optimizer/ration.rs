@@ -1,4 +1,4 @@
-//! What swaps that chance may be the reason of are given: a hundredth of the Performance tier in 24 hours (section 25).
+//! What swaps that chance may be the reason of are given: nearly a hundredth of the Performance tier in 24 hours (section 25).
 
 use plumb_units::convert::to_u64;
 
@@ -22,9 +22,13 @@ pub struct Ration {
     hour: u64,
 }
 
-/// A hundredth of a tier, or one extent.
+/// What it is of, and of that what it is: a hundredth, less what may be left of the day before.
+const PARTS: u64 = 10_000;
+const SHARE: u64 = 95;
+
+/// The ration of a tier, or one extent.
 fn whole(slots: u64) -> u64 {
-    (slots.saturating_mul(EXTENT) / 100).max(EXTENT)
+    (slots.saturating_mul(EXTENT) / PARTS * SHARE).max(EXTENT)
 }
 
 impl Ration {
@@ -66,8 +70,10 @@ impl Ration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heat::HeatSettings;
-    use crate::optimizer::MoveHistory;
+    use crate::heat::{HeatSettings, HostIoKind};
+    use crate::optimizer::{
+        Bar, MoveHistory, PinTable, Placement, Plan, PlanLimits, PlanRequest, Room, plan,
+    };
 
     fn up(count: u32) -> Vec<Move> {
         let to = TierName::Performance;
@@ -87,27 +93,27 @@ mod tests {
     fn a_ration_comes_back_with_time() {
         let mut heat = settled();
         let mut history = MoveHistory::new();
-        assert_eq!(history.ration().left(&heat, 1000), 10);
-        history.spend(&up(4), &heat, 1000);
-        assert_eq!(history.ration().left(&heat, 1000), 6);
+        assert_eq!(history.ration().left(&heat, 2000), 19);
+        history.spend(&up(4), &heat, 2000);
+        assert_eq!(history.ration().left(&heat, 2000), 15);
         // More than there was is borrowed, of one more day. What pins move, and what leaves the tier, takes nothing of it.
-        history.spend(&up(400), &heat, 1000);
-        assert_eq!(history.ration().left(&heat, 1000), 0);
+        history.spend(&up(400), &heat, 2000);
+        assert_eq!(history.ration().left(&heat, 2000), 0);
         heat.advance(72);
-        assert_eq!(history.ration().left(&heat, 1000), 0);
+        assert_eq!(history.ration().left(&heat, 2000), 0);
         heat.advance(78);
-        assert_eq!(history.ration().left(&heat, 1000), 2);
+        assert_eq!(history.ration().left(&heat, 2000), 4);
         let pinned = up(9).into_iter().map(|made| Move { reason: MoveReason::Pin, ..made });
         let down = up(9).into_iter().map(|made| Move { to: TierName::Capacity, ..made });
-        history.spend(&pinned.chain(down).collect::<Vec<Move>>(), &heat, 1000);
-        assert_eq!(history.ration().left(&heat, 1000), 2);
+        history.spend(&pinned.chain(down).collect::<Vec<Move>>(), &heat, 2000);
+        assert_eq!(history.ration().left(&heat, 2000), 4);
         // The half that was left then counts.
         heat.advance(84);
-        assert_eq!(history.ration().left(&heat, 1000), 5);
+        assert_eq!(history.ration().left(&heat, 2000), 9);
         heat.advance(96);
-        assert_eq!(history.ration().left(&heat, 1000), 10);
+        assert_eq!(history.ration().left(&heat, 2000), 19);
         heat.advance(500);
-        assert_eq!(history.ration().left(&heat, 1000), 10, "no more than all of it");
+        assert_eq!(history.ration().left(&heat, 2000), 19, "no more than all of it");
         assert_eq!(history.ration().left(&heat, 7), 1, "an extent at least");
     }
 
@@ -117,15 +123,66 @@ mod tests {
         let mut heat = HeatMap::new(HeatSettings::new(100));
         heat.begin_window();
         let mut history = MoveHistory::new();
-        history.spend(&up(1), &heat, 1000);
-        assert_eq!(history.ration().left(&heat, 1000), 0);
+        history.spend(&up(1), &heat, 2000);
+        assert_eq!(history.ration().left(&heat, 2000), 0);
         heat.advance(12);
         let restored = MoveHistory::restore(&history.save()).expect("what was saved");
-        assert_eq!(restored.ration().left(&heat, 1000), 5);
+        assert_eq!(restored.ration().left(&heat, 2000), 9);
         assert_eq!(restored, history);
         // A map that was lost begins with another hour.
         let mut later = MoveHistory::new();
-        later.spend(&up(10), &settled(), 1000);
-        assert_eq!(later.ration().left(&heat, 1000), 10);
+        later.spend(&up(10), &settled(), 2000);
+        assert_eq!(later.ration().left(&heat, 2000), 19);
+    }
+
+    /// The first 1,000 of 2,000 extents lie on the Performance tier, which is full.
+    struct Disk;
+
+    impl Placement for Disk {
+        fn extents(&self) -> u32 {
+            2000
+        }
+
+        fn tier(&self, extent: u32) -> Option<TierName> {
+            Some(if extent < 1000 { TierName::Performance } else { TierName::Capacity })
+        }
+    }
+
+    /// Of thirty extents above that are cold, and of those below: three have 60 I/Os, twenty have 18, which chance makes of none with six deviations.
+    fn planned(hours: u64, history: &MoveHistory, limits: PlanLimits) -> Plan {
+        let mut heat = HeatMap::new(HeatSettings::new(2000));
+        heat.begin_window();
+        heat.advance(hours);
+        (30..1000).for_each(|extent| heat.record_many(extent, HostIoKind::Read, 100));
+        (1500..1503).for_each(|extent| heat.record_many(extent, HostIoKind::Read, 60));
+        (1600..1620).for_each(|extent| heat.record_many(extent, HostIoKind::Read, 18));
+        plan(&PlanRequest {
+            heat: &heat,
+            placement: &Disk,
+            pins: &PinTable::new(1 << 20),
+            history,
+            room: Room { performance_slots: 1000, capacity_free: 100, reserve: 0 },
+            bar: Bar::reference(&heat),
+            limits,
+        })
+    }
+
+    /// Section 25: moves of a steady load write 1 % of the tier in a day.
+    #[test]
+    fn what_chance_may_be_the_reason_of_waits_when_the_ration_is_used_up() {
+        let none = PlanLimits::none();
+        let told = |hours, history: &MoveHistory, limits| {
+            let plan = planned(hours, history, limits);
+            (plan.within_budget(TierName::Performance), plan.put_off.len(), plan.budget_spent)
+        };
+        let mut history = MoveHistory::new();
+        assert_eq!(told(24, &history, none), (23, 0, false), "the second day's plan places");
+        assert_eq!(told(48, &history, none), (9, 14, false), "nine of 1,000");
+        history.spend(&up(10), &settled(), 1000);
+        assert_eq!(told(48, &history, none), (3, 20, false), "what is sure never waits");
+        assert_eq!(told(72, &history, none), (9, 14, false));
+        // What waits takes nothing of a budget.
+        let two = PlanLimits { promoted: 2, ..none };
+        assert_eq!(told(48, &history, two).0, 2);
     }
 }

@@ -7,7 +7,8 @@ use plumb_units::Nanos;
 use super::{Load, Rig, Scenario};
 use crate::OptimizeSettings;
 use crate::format::MediaType;
-use crate::optimizer::{Basis, MoveTimes, TierName};
+use crate::heat::Lies;
+use crate::optimizer::{Basis, MoveTimes, Placement, TierName};
 
 /// What a pool's load and plan came to.
 #[derive(Debug)]
@@ -162,4 +163,21 @@ fn what_is_measured_is_kept() {
         kept
     };
     assert_eq!(measure(), measure());
+}
+
+/// What became of extents is told by the tier on which each lay when it was marked, as a window began (decision 0338).
+#[test]
+fn a_window_marks_each_extent_as_it_lies() {
+    let (mut rig, _) =
+        pool_of(|bytes| DeviceModel::Hdd(HddModel::new(bytes, 6, 6.0, (150e6, 90e6))));
+    rig.engine.begin_heat_window(0);
+    let marks = rig.engine.heat(0).marks();
+    let placement = rig.engine.placement(0);
+    let mut seen = [0; 2];
+    for (extent, marked) in marks {
+        let lies = placement.tier(extent).map(|tier| Lies::on(tier == TierName::Performance));
+        assert_eq!(marked, lies, "extent {extent}");
+        seen[usize::from(marked == Some(Lies::Fast))] += 1;
+    }
+    assert!(seen.iter().all(|count| *count >= 20), "{seen:?} on either tier");
 }

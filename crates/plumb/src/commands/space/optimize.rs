@@ -565,6 +565,13 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
             bytes(wanted[1])
         ));
     }
+    let put_off = plumb_units::convert::to_u64(planned.put_off.len());
+    if put_off > 0 {
+        text.push_str(&format!(
+            "swaps of {} wait, as their gain may be chance: 1 % of the Performance tier a day is for such ones\n",
+            bytes(put_off)
+        ));
+    }
     if planned.pins_refused > 0 {
         let short = bytes(planned.pins_refused);
         text.push_str(&format!(
@@ -594,6 +601,7 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         "host_ios_performance": planned.ios_before,
         "host_ios_performance_expected": planned.ios_after,
         "budget_spent": planned.budget_spent,
+        "put_off": put_off,
         "break_even_ios": worth.break_even(),
         "break_even_basis": worth.basis.name(),
         "pins_refused": planned.pins_refused,
