@@ -8,6 +8,7 @@ mod ceiling_cases;
 mod choice_cases;
 mod compare_cases;
 mod damaged;
+mod deep_cases;
 mod drift_cases;
 mod few_settings_cases;
 mod forecast_cases;

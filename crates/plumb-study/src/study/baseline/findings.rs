@@ -54,6 +54,7 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
         irreproducible,
         runs,
         is_drifting,
+        is_complete: told.state == State::Complete,
         disturbed,
     };
     let has = |step| options.has(step);
@@ -142,6 +143,8 @@ pub(super) struct Study<'a> {
     pub(super) runs: &'a [RunRecord],
     /// Whether there is such a drift.
     is_drifting: bool,
+    /// Whether the baseline is finished.
+    is_complete: bool,
     /// Percent of it where it is so much that nothing is to be relied on.
     disturbed: Option<f64>,
 }
@@ -189,6 +192,8 @@ impl Study<'_> {
         finding.title = title.to_owned();
         if self.never_plateaued(step, template, &knee) {
             self.say_never(&mut finding, step, template);
+        } else if self.is_complete && self.is_cut_short(step, template, &knee, &all) {
+            self.say_cut_short(&mut finding, step, template, &knee);
         }
         let before = own.iter().copied().filter(|run| run.step != Step::Confirm.keyword());
         self.add_confirmation(&mut finding, &rows(before), &options);
@@ -219,19 +224,39 @@ impl Study<'_> {
                 let now = self.options.outstanding_most;
                 format!("allow more with --max-outstanding (now {now})")
             }
-            false => format!(
-                "measure more with plumb sweep --vary o={most}..{}*2 --set t={} --set b={}K --set w={} --set access={}",
-                4 * most,
-                template.threads,
-                template.block_bytes / 1024,
-                template.write_percent,
-                template.access.keyword()
-            ),
+            false => format!("measure more with {}", sweep_of(template, most, 4 * most)),
         };
         finding.sentence = format!(
             "Never plateaued: {reason}, and o = {most} is as far as this goes. Use it, or {more}."
         );
         finding.decision.insert("verdict".to_owned(), NEVER.into());
+    }
+
+    /// (4.4) Whether the search ended where throughput still rose for no other reason than that no runs were left.
+    fn is_cut_short(
+        &self,
+        step: Step,
+        template: &Setting,
+        knee: &knee::Knee,
+        all: &[knee::Row],
+    ) -> bool {
+        let planner = BaselinePlanner::new(self.options.clone());
+        knee.verdict == knee::Verdict::Extend && planner.goes_on(step, template, all)
+    }
+
+    fn say_cut_short(
+        &self,
+        finding: &mut Finding,
+        step: Step,
+        template: &Setting,
+        knee: &knee::Knee,
+    ) {
+        let (runs, most) = (self.options.runs_most(), self.options.o_most(step, template));
+        let last = knee.settings.last().map_or(1, |setting| setting.o);
+        finding.sentence.push_str(&format!(
+            " No more of the {runs} runs were left for it: go on with --exhaustive, or with {}.",
+            sweep_of(template, (last / 2).max(1), most)
+        ));
     }
 
     /// (1.5) What the devices did for each I/O of the chosen settings.
@@ -585,6 +610,17 @@ impl Study<'_> {
             table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows: lines }),
         })
     }
+}
+
+/// The command that measures such settings by doublings of o.
+fn sweep_of(template: &Setting, first: u64, last: u64) -> String {
+    format!(
+        "plumb sweep --vary o={first}..{last}*2 --set t={} --set b={}K --set w={} --set access={}",
+        template.threads,
+        template.block_bytes / 1024,
+        template.write_percent,
+        template.access.keyword()
+    )
 }
 
 pub(super) fn median_of(values: &[f64]) -> Option<f64> {

@@ -2,6 +2,7 @@
 //! apart, in at most forty runs.
 
 mod cost;
+mod curve;
 mod doubt;
 mod findings;
 mod options;

@@ -32,8 +32,6 @@ const APART_MOST: usize = 5;
 
 /// Extensions of an exhaustive range.
 pub(super) const EXTENSIONS: u32 = 4;
-/// Most outstanding I/Os per file that a search tries for sequential I/O.
-const SEQUENTIAL_MOST: u64 = 256;
 
 /// A step of the workflow that performs runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -337,15 +335,14 @@ impl BaselineOptions {
     }
 
     /// Most outstanding I/Os per thread that a step goes up to for such settings: what the limit on all of them leaves,
-    /// and of an exhaustive range four extensions.
+    /// and of an exhaustive range, and of sequential I/O, four extensions.
     #[must_use]
     pub fn o_most(&self, step: Step, setting: &Setting) -> u64 {
         let each = u64::from(setting.files) * u64::from(setting.threads);
         let limit = (self.outstanding_most / each.max(1)).max(1);
         match step {
-            _ if self.is_exhaustive() => limit.min(step.published_range().1 << EXTENSIONS),
-            Step::RandomOne => limit,
-            _ => limit.min(SEQUENTIAL_MOST),
+            Step::RandomOne if !self.is_exhaustive() => limit,
+            _ => limit.min(step.published_range().1 << EXTENSIONS),
         }
     }
 

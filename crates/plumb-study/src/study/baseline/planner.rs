@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use plumb_units::convert::{to_u32, to_u64, to_usize};
+use plumb_units::convert::{to_u32, to_usize};
 
+use super::curve::Share;
 use super::doubt;
-use super::options::{
-    BaselineOptions, CURVE_MOST, EXTENSIONS, FILE_COUNTS, PAIRS_MOST, Preset, REPETITIONS, Step,
-};
-use crate::bracket::{self, Climb};
+use super::options::{BaselineOptions, FILE_COUNTS, PAIRS_MOST, Preset, REPETITIONS, Step};
 use crate::compare::{self, Metric, Verdict};
 use crate::knee::{self, Knee};
 use crate::split::{self, Pair};
@@ -26,7 +24,7 @@ use crate::study::{Access, Setting};
 /// A baseline at work.
 #[derive(Debug)]
 pub struct BaselinePlanner {
-    options: BaselineOptions,
+    pub(super) options: BaselineOptions,
 }
 
 /// What the steps so far chose; what a step that is left out would have chosen is the published default.
@@ -56,8 +54,6 @@ const KEPT_BACK: [(Step, usize); 4] =
     [(Step::RandomTwo, 4), (Step::Reads, 7), (Step::Writes, 7), (Step::Latency, 4)];
 /// How many of those for threads a noisy curve may use.
 const LENT: usize = 2;
-/// Runs that a curve without much noise leaves for threads instead of repeating what it rests on: they say more there.
-const SPARED: usize = 2;
 /// How often a pair is run at most where it is in doubt: while threads are chosen, and in the end.
 const DOUBTED_MOST: (usize, usize) = (3, 4);
 /// A loss by another number of threads that counts.
@@ -65,18 +61,15 @@ const DELTA: f64 = 0.02;
 /// Most outstanding I/Os of one thread whose latency is measured.
 const LATENCY_LAST: u32 = 4;
 /// Scatter about a curve above which what its answer rests on is run three times instead of twice.
-const NOISY: f64 = 0.006;
-/// Where the search for sequential I/O begins: a plateau at one outstanding I/O is rare.
-const SEQUENTIAL_FROM: u64 = 2;
-
+pub(super) const NOISY: f64 = 0.006;
 /// Where the streams of random numbers begin that put ranges in order: those before are of runs.
-const ORDERS_FROM: u64 = 1 << 32;
+pub(super) const ORDERS_FROM: u64 = 1 << 32;
 
 /// A run that is missing, with its step.
 type Missing = Box<(Step, Setting)>;
 
 /// A step's answer, or the run that it needs first.
-enum Ask<T> {
+pub(super) enum Ask<T> {
     Run(Setting),
     Have(T),
 }
@@ -160,7 +153,7 @@ impl BaselinePlanner {
         }
         if has(Step::RandomOne) {
             let seen = &*self.seen_by(Step::RandomOne, whole, runs);
-            let curve = self.curve(Step::RandomOne, &choices.random, seen, 0);
+            let curve = self.curve(Step::RandomOne, &choices.random, seen, (Share::Own, 0));
             let curve = have!(curve, Step::RandomOne);
             choices.random.outstanding = chosen(&curve).unwrap_or(choices.random.outstanding);
             choices.random_curve = Some(curve);
@@ -172,19 +165,21 @@ impl BaselinePlanner {
         // Where a run more may tell, it is kept for the end.
         let is_open = in_doubt(&choices.pairs, choices.noise, runs, DOUBTED_MOST.1).is_some();
         let reserve = usize::from(is_open && has(Step::Confirm));
-        for (step, percent) in [(Step::Reads, 0), (Step::Writes, 100)] {
-            if !has(step) {
-                continue;
-            }
-            let mut setting = self.options.sequential(choices.files, percent);
-            let seen = &*self.seen_by(step, whole, all);
-            let curve = have!(self.curve(step, &setting, seen, reserve), step);
-            setting.outstanding = chosen(&curve).unwrap_or(setting.outstanding);
-            let answer = Some((curve, setting));
-            if step == Step::Reads {
-                choices.reads = answer;
-            } else {
-                choices.writes = answer;
+        // Runs that one curve does not need are the other's that still climbs.
+        for share in [Share::Own, Share::Rest] {
+            for (step, percent) in [(Step::Reads, 0), (Step::Writes, 100)] {
+                let is_reads = step == Step::Reads;
+                let answer = if is_reads { &mut choices.reads } else { &mut choices.writes };
+                let climbs = |(curve, _): &(Knee, Setting)| curve.verdict == knee::Verdict::Extend;
+                let is_open = share == Share::Own || answer.as_ref().is_some_and(climbs);
+                if !has(step) || !is_open {
+                    continue;
+                }
+                let mut setting = self.options.sequential(choices.files, percent);
+                let seen = &*self.seen_by(step, whole, all);
+                let curve = have!(self.curve(step, &setting, seen, (share, reserve)), step);
+                setting.outstanding = chosen(&curve).unwrap_or(setting.outstanding);
+                *answer = Some((curve, setting));
             }
         }
         if has(Step::Latency) {
@@ -247,97 +242,6 @@ impl BaselinePlanner {
         Ask::Have(kept)
     }
 
-    /// The knee over o of a step, which leaves so many runs in reserve.
-    fn curve(
-        &self,
-        step: Step,
-        setting: &Setting,
-        runs: &[RunRecord],
-        reserve: usize,
-    ) -> Ask<Knee> {
-        // What is repeated for threads must not move the load that they share.
-        let is_own = |run: &&RunRecord| {
-            same_but_o(&run.setting, setting) && run.step != Step::RandomTwo.keyword()
-        };
-        let own: Vec<&RunRecord> = runs.iter().filter(is_own).collect();
-        let rows = rows(own.iter().copied());
-        let options = self.options.knee_options(setting);
-        let limit = self.options.o_most(step, setting);
-        let with = |o: u64| {
-            let outstanding = u32::try_from(o).unwrap_or(u32::MAX);
-            Setting { outstanding, ..setting.clone() }
-        };
-        let missing = |range: std::ops::RangeInclusive<u64>| {
-            // In a random order as published; beyond that upwards, as each run may be the last that is needed.
-            let (mut range, beyond): (Vec<u64>, Vec<u64>) =
-                range.partition(|o| *o <= step.published_range().1);
-            let place = Step::ALL.iter().position(|other| *other == step).map_or(0, to_u64);
-            Random::new(self.options.seed, ORDERS_FROM * (place + 1)).shuffle(&mut range);
-            let mut range = range.into_iter().chain(beyond).map(with);
-            range.find(|setting| tries(setting, runs) == 0)
-        };
-        if self.options.is_exhaustive() {
-            let (first, mut last) = step.published_range();
-            let mut from = first;
-            for extension in 0..=EXTENSIONS {
-                if let Some(setting) = missing(from.min(limit)..=last.min(limit)) {
-                    return Ask::Run(setting);
-                }
-                // An extension that was begun is run to its end (2.6): balance is looked for beyond the plateau.
-                if extension < EXTENSIONS && rows.iter().any(|row| row.o > last) {
-                    last *= 2;
-                    continue;
-                }
-                let found = knee::find(&rows, &options);
-                match found.verdict {
-                    knee::Verdict::Extend if extension < EXTENSIONS && last < limit => last *= 2,
-                    // The range began above the knee, or too near it to see: all that lies below.
-                    knee::Verdict::Flat if from > 1 => from = 1,
-                    knee::Verdict::Knee if from > 1 && begins_late(&found, from) => from = 1,
-                    _ => return Ask::Have(found),
-                }
-            }
-            return Ask::Have(knee::find(&rows, &options));
-        }
-        let used = runs.iter().filter(|run| run.step == step.keyword()).count();
-        let most = if step == Step::RandomOne { CURVE_MOST.0 } else { CURVE_MOST.1 };
-        if used >= most || self.left(step, runs) <= reserve {
-            return Ask::Have(knee::find(&rows, &options));
-        }
-        let (from, climb) = match step {
-            // Pre-test 2 has run one of its settings.
-            Step::RandomOne => (1, Climb::Leaping),
-            _ => (SEQUENTIAL_FROM.min(limit), Climb::Once),
-        };
-        let begins_late = |found: &Knee| found.verdict == knee::Verdict::Flat && from > 1;
-        let next = match bracket::next(&rows, from, limit, &options, climb) {
-            bracket::Step::Done(found) if begins_late(&found) => {
-                bracket::next(&rows, 1, limit, &options, climb)
-            }
-            next => next,
-        };
-        match next {
-            // One that failed is not tried again.
-            bracket::Step::Measure(o) if tries(&with(o), runs) > 0 => {
-                Ask::Have(knee::find(&rows, &options))
-            }
-            bracket::Step::Measure(o) => Ask::Run(with(o)),
-            bracket::Step::Done(found) => {
-                let spares = step == Step::RandomOne && !is_noisy(runs);
-                if spares && self.left(step, runs) <= SPARED {
-                    return Ask::Have(*found);
-                }
-                let (list, wanted) = to_repeat(&found);
-                let settings = list.into_iter().map(with);
-                let open = settings.filter(|setting| tries(setting, runs) < wanted);
-                match open.min_by_key(|setting| tries(setting, runs)) {
-                    Some(setting) => Ask::Run(setting),
-                    None => Ask::Have(*found),
-                }
-            }
-        }
-    }
-
     /// Runs at most beside the reference at the end.
     fn runs_most(&self) -> usize {
         let most = to_usize(self.options.runs_most());
@@ -365,7 +269,7 @@ impl BaselinePlanner {
     }
 
     /// Runs that a step may still add, so that later ones have enough.
-    fn left(&self, step: Step, runs: &[RunRecord]) -> usize {
+    pub(super) fn left(&self, step: Step, runs: &[RunRecord]) -> usize {
         let later = KEPT_BACK.iter().filter(|(other, _)| *other > step && self.options.has(*other));
         let kept: usize = later.map(|(_, count)| count).sum();
         // A noisy curve needs its repetitions: a peak over threads is a peak of the load that it finds.
@@ -559,12 +463,12 @@ pub(super) fn without_anchors(runs: &[RunRecord]) -> Vec<RunRecord> {
 }
 
 /// How often a setting was run, well or not.
-fn tries(setting: &Setting, runs: &[RunRecord]) -> usize {
+pub(super) fn tries(setting: &Setting, runs: &[RunRecord]) -> usize {
     runs.iter().filter(|run| run.setting == *setting).count()
 }
 
 /// Whether the repetitions of pre-test 2 differ by as much as makes a curve noisy.
-fn is_noisy(runs: &[RunRecord]) -> bool {
+pub(super) fn is_noisy(runs: &[RunRecord]) -> bool {
     let is_pretest = |run: &&RunRecord| {
         [Step::PretestOne, Step::PretestTwo].iter().any(|step| run.step == step.keyword())
     };
@@ -582,24 +486,6 @@ fn is_noisy(runs: &[RunRecord]) -> bool {
 
 fn once(setting: &Setting, runs: &[RunRecord]) -> Ask<()> {
     if tries(setting, runs) > 0 { Ask::Have(()) } else { Ask::Run(setting.clone()) }
-}
-
-/// Whether the plateau is as near to the beginning of a range as it must not be to its end (3.2, 5).
-fn begins_late(curve: &Knee, from: u64) -> bool {
-    curve.marks.is_some_and(|marks| marks.plateau as f64 <= 1.25 * from as f64)
-}
-
-/// What a curve's recommendation rests on (3.2, 8): itself and the tested settings on both sides of it; and how often
-/// they are to be run.
-fn to_repeat(curve: &Knee) -> (Vec<u64>, usize) {
-    let Some(marks) = curve.marks else { return (Vec::new(), 0) };
-    let os: Vec<u64> = curve.settings.iter().map(|setting| setting.o).collect();
-    let Some(at) = os.iter().position(|o| *o == marks.recommended) else { return (Vec::new(), 0) };
-    let mut list = vec![os[at]];
-    list.extend(at.checked_sub(1).map(|before| os[before]));
-    list.extend(os.get(at + 1));
-    let is_noisy = curve.fit.as_ref().is_some_and(|fit| fit.sigma > NOISY);
-    (list, if is_noisy { REPETITIONS } else { 2 })
 }
 
 /// The pair to run again, fewer than `most` times so far, where that may tell whether threads make a difference.

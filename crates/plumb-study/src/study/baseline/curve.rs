@@ -1,0 +1,158 @@
+//! Which run of a curve over o comes next.
+
+use std::ops::RangeInclusive;
+
+use plumb_units::convert::to_u64;
+
+use super::options::{CURVE_MOST, EXTENSIONS, REPETITIONS, Step};
+use super::planner::{Ask, BaselinePlanner, NOISY, ORDERS_FROM, is_noisy, tries};
+use crate::bracket::{self, Climb};
+use crate::knee::{self, Knee};
+use crate::study::Setting;
+use crate::study::random::Random;
+use crate::study::record::RunRecord;
+use crate::study::sweep::{rows, same_but_o};
+
+/// Runs that a curve without much noise leaves for threads instead of repeating what it rests on: they say more there.
+const SPARED: usize = 2;
+
+/// Which runs a curve may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    /// Its own, and those that steps before it left.
+    Own,
+    /// All that curves did not need, to go on climbing.
+    Rest,
+}
+
+impl BaselinePlanner {
+    /// The knee over o of a step, which leaves so many runs in reserve.
+    pub(super) fn curve(
+        &self,
+        step: Step,
+        setting: &Setting,
+        runs: &[RunRecord],
+        (share, reserve): (Share, usize),
+    ) -> Ask<Knee> {
+        // What is repeated for threads must not move the load that they share.
+        let is_own = |run: &&RunRecord| {
+            same_but_o(&run.setting, setting) && run.step != Step::RandomTwo.keyword()
+        };
+        let rows = rows(runs.iter().filter(is_own));
+        let options = self.options.knee_options(setting);
+        if self.options.is_exhaustive() {
+            return self.whole_range(step, setting, runs, &rows);
+        }
+        let used = runs.iter().filter(|run| run.step == step.keyword()).count();
+        let (most, left) = match (share, step) {
+            (Share::Rest, _) => (usize::MAX, self.left(Step::Writes, runs)),
+            (Share::Own, Step::RandomOne) => (CURVE_MOST.0, self.left(step, runs)),
+            (Share::Own, _) => (CURVE_MOST.1, self.left(step, runs)),
+        };
+        if used >= most || left <= reserve {
+            return Ask::Have(knee::find(&rows, &options));
+        }
+        match self.search(step, setting, &rows) {
+            // One that failed is not tried again.
+            bracket::Step::Measure(o) if tries(&with(setting, o), runs) > 0 => {
+                Ask::Have(knee::find(&rows, &options))
+            }
+            bracket::Step::Measure(o) => Ask::Run(with(setting, o)),
+            bracket::Step::Done(found) => {
+                let spares = step == Step::RandomOne && !is_noisy(runs) && left <= SPARED;
+                if spares || share == Share::Rest {
+                    return Ask::Have(*found);
+                }
+                let (list, wanted) = to_repeat(&found);
+                let settings = list.into_iter().map(|o| with(setting, o));
+                let open = settings.filter(|setting| tries(setting, runs) < wanted);
+                match open.min_by_key(|setting| tries(setting, runs)) {
+                    Some(setting) => Ask::Run(setting),
+                    None => Ask::Have(*found),
+                }
+            }
+        }
+    }
+
+    /// What a search that has these rows does next.
+    fn search(&self, step: Step, setting: &Setting, rows: &[knee::Row]) -> bracket::Step {
+        let limit = self.options.o_most(step, setting);
+        let (from, climb) = match step {
+            // Pre-test 2 has run one of its settings.
+            Step::RandomOne => (1, Climb::Leaping),
+            _ => (step.published_range().0.min(limit), Climb::Striding),
+        };
+        bracket::next(rows, from, limit, &self.options.knee_options(setting), climb)
+    }
+
+    /// Whether a search that has these rows would go on if there were runs for it.
+    pub(super) fn goes_on(&self, step: Step, setting: &Setting, rows: &[knee::Row]) -> bool {
+        let is_search = !self.options.is_exhaustive();
+        is_search && matches!(self.search(step, setting, rows), bracket::Step::Measure(_))
+    }
+
+    /// The same of every setting of a range, which is extended where the curve still rises (2.6).
+    fn whole_range(
+        &self,
+        step: Step,
+        setting: &Setting,
+        runs: &[RunRecord],
+        rows: &[knee::Row],
+    ) -> Ask<Knee> {
+        let options = self.options.knee_options(setting);
+        let limit = self.options.o_most(step, setting);
+        let missing = |range: RangeInclusive<u64>| {
+            // In a random order as published; beyond that upwards, as each run may be the last that is needed.
+            let (mut range, beyond): (Vec<u64>, Vec<u64>) =
+                range.partition(|o| *o <= step.published_range().1);
+            let place = Step::ALL.iter().position(|other| *other == step).map_or(0, to_u64);
+            Random::new(self.options.seed, ORDERS_FROM * (place + 1)).shuffle(&mut range);
+            let mut range = range.into_iter().chain(beyond).map(|o| with(setting, o));
+            range.find(|setting| tries(setting, runs) == 0)
+        };
+        let (first, mut last) = step.published_range();
+        let mut from = first;
+        for extension in 0..=EXTENSIONS {
+            if let Some(setting) = missing(from.min(limit)..=last.min(limit)) {
+                return Ask::Run(setting);
+            }
+            // An extension that was begun is run to its end (2.6): balance is looked for beyond the plateau.
+            if extension < EXTENSIONS && rows.iter().any(|row| row.o > last) {
+                last *= 2;
+                continue;
+            }
+            let found = knee::find(rows, &options);
+            match found.verdict {
+                knee::Verdict::Extend if extension < EXTENSIONS && last < limit => last *= 2,
+                // The range began above the knee, or too near it to see: all that lies below.
+                knee::Verdict::Flat if from > 1 => from = 1,
+                knee::Verdict::Knee if from > 1 && begins_late(&found, from) => from = 1,
+                _ => return Ask::Have(found),
+            }
+        }
+        Ask::Have(knee::find(rows, &options))
+    }
+}
+
+fn with(setting: &Setting, o: u64) -> Setting {
+    let outstanding = u32::try_from(o).unwrap_or(u32::MAX);
+    Setting { outstanding, ..setting.clone() }
+}
+
+/// Whether the plateau is as near to the beginning of a range as it must not be to its end (3.2, 5).
+fn begins_late(curve: &Knee, from: u64) -> bool {
+    curve.marks.is_some_and(|marks| marks.plateau as f64 <= 1.25 * from as f64)
+}
+
+/// What a curve's recommendation rests on (3.2, 8): itself and the tested settings on both sides of it; and how often
+/// they are to be run.
+fn to_repeat(curve: &Knee) -> (Vec<u64>, usize) {
+    let Some(marks) = curve.marks else { return (Vec::new(), 0) };
+    let os: Vec<u64> = curve.settings.iter().map(|setting| setting.o).collect();
+    let Some(at) = os.iter().position(|o| *o == marks.recommended) else { return (Vec::new(), 0) };
+    let mut list = vec![os[at]];
+    list.extend(at.checked_sub(1).map(|before| os[before]));
+    list.extend(os.get(at + 1));
+    let is_noisy = curve.fit.as_ref().is_some_and(|fit| fit.sigma > NOISY);
+    (list, if is_noisy { REPETITIONS } else { 2 })
+}

@@ -1,0 +1,226 @@
+//! Sequential curves of whole baselines of at most forty runs, on devices from those that one I/O fills to those that need some
+//! two hundred, against the exhaustive plan's without noise (method, 2.8 and 4.4).
+
+use std::sync::LazyLock;
+
+use plumb_study::study::{
+    BaselineOptions, BaselinePlanner, Choices, Next, Order, Part, Planner, RunRecord, Setting,
+    SimulatedDevice, Simulation, State, Step, Told, baseline_findings, rehearse,
+};
+
+use crate::baseline_cases::scored;
+use crate::choice_cases::{drawn_device, quiet};
+use crate::random::Random;
+use crate::score::Score;
+
+/// Distance in true throughput that counts as none.
+const WITHIN: f64 = 0.03;
+
+/// How far the devices need to be filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Named ones, whose corners lie at 36 to 192.
+    Named,
+    /// 24 to 160.
+    Deep,
+    /// 1 to 4.
+    Shallow,
+    /// As `choice_cases` draws them.
+    Any,
+}
+
+/// So many of each kind that is drawn; `PLUMB_DEEP_DEVICES` for more.
+fn each() -> u64 {
+    let given = std::env::var("PLUMB_DEEP_DEVICES").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(3)
+}
+
+/// `PLUMB_DEEP_FROM` for others.
+fn from() -> u64 {
+    let given = std::env::var("PLUMB_DEEP_FROM").ok();
+    given.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// A device that takes so long for one I/O, and gives so much.
+fn filled_by(ms: f64, mib_per_s: f64) -> SimulatedDevice {
+    SimulatedDevice {
+        latency_us: ms * 1e3,
+        max_mib_per_s: mib_per_s,
+        noise: 0.0,
+        ripple: 0.0,
+        ..SimulatedDevice::default()
+    }
+}
+
+fn drawn(number: u64, corner: (f64, f64)) -> SimulatedDevice {
+    let mut random = Random::seeded(number + from() + 318_000);
+    let mut between = |low: f64, high: f64| random.between(low.ln(), high.ln()).exp();
+    let corner = between(corner.0, corner.1);
+    let mib_per_s = between(500.0, 10_000.0);
+    // One I/O of 512 KiB takes its time, and that of its bytes.
+    let ms = ((corner - 1.0).max(0.05) * 0.5 / mib_per_s) * 1e3;
+    SimulatedDevice {
+        seed: number + 1,
+        max_iops: between(30_000.0, 300_000.0),
+        sharpness: between(2.5, 8.0),
+        write_cost: between(0.8, 2.0),
+        beyond: if number.is_multiple_of(4) { -between(0.02, 0.08) } else { 0.0 },
+        ..filled_by(ms, mib_per_s)
+    }
+}
+
+static DEVICES: LazyLock<Vec<(Kind, SimulatedDevice)>> = LazyLock::new(|| {
+    let fabric =
+        SimulatedDevice { max_iops: 200_000.0, sharpness: 6.0, ..filled_by(8.0, 12_000.0) };
+    let named = [
+        filled_by(20.0, 2500.0),
+        filled_by(10.0, 3000.0),
+        filled_by(5.0, 6000.0),
+        filled_by(15.0, 1200.0),
+        fabric,
+    ];
+    let mut all: Vec<_> = named.into_iter().map(|device| (Kind::Named, device)).collect();
+    for number in 0..each() {
+        all.push((Kind::Deep, drawn(number, (24.0, 160.0))));
+        all.push((Kind::Shallow, drawn(number + 1000, (1.0, 4.0))));
+        all.push((Kind::Any, quiet(&drawn_device(number + from() + 500))));
+    }
+    all
+});
+
+/// The exhaustive plan takes every o up to the end of a range, which need not be asked for one by one.
+struct Quicker<'a>(&'a BaselinePlanner);
+
+impl Planner for Quicker<'_> {
+    fn next(&self, runs: &[RunRecord]) -> Next {
+        if let Some(last) = runs.last() {
+            let more = last.setting.outstanding + 1;
+            let ends = [37, 73, 145, 289, 577, 33, 65, 129, 257, 513];
+            let setting = Setting { outstanding: more, ..last.setting.clone() };
+            let is_new = runs.iter().all(|run| run.setting != setting);
+            if last.step.starts_with("sequential") && !ends.contains(&more) && is_new {
+                let (step, purpose) = (last.step.clone(), last.purpose);
+                return Next::Run(Box::new(Order { step, purpose, repetition: 1, setting }));
+            }
+        }
+        self.0.next(runs)
+    }
+
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+
+    fn early_end(&self, order: &Order) -> bool {
+        self.0.early_end(order)
+    }
+
+    fn rest_s(&self, last: &Setting, next: &Order) -> f64 {
+        self.0.rest_s(last, next)
+    }
+
+    fn known(&self, runs: &[RunRecord]) -> Option<Vec<&Order>> {
+        self.0.known(runs)
+    }
+
+    fn reference(&self, runs: &[RunRecord]) -> Option<Setting> {
+        self.0.reference(runs)
+    }
+}
+
+/// What a plan chooses of sequential I/O. Seconds of a run are all the same here: few are enough.
+fn choices(device: &SimulatedDevice, seed: u64, exhaustive: bool) -> (Vec<RunRecord>, Choices) {
+    let (warm_up_s, measured_s) = (Some(0), Some(3));
+    let part = if exhaustive { Part::Olap } else { Part::All };
+    let options = BaselineOptions { seed, part, exhaustive, warm_up_s, measured_s, ..scored() };
+    let planner = BaselinePlanner::new(options);
+    let mut simulation = Simulation::new(device.clone());
+    let runs = match exhaustive {
+        true => rehearse(&Quicker(&planner), &mut simulation),
+        false => rehearse(&planner, &mut simulation),
+    };
+    assert!(exhaustive || runs.len() <= 40, "{} runs", runs.len());
+    let choices = planner.choices(&runs);
+    (runs, choices)
+}
+
+static WANTED: LazyLock<Vec<Choices>> =
+    LazyLock::new(|| DEVICES.iter().map(|(_, device)| choices(device, 1, true).1).collect());
+
+fn score(noise: f64) -> Score {
+    let mut score = Score::default();
+    for (number, ((kind, quiet), wanted)) in DEVICES.iter().zip(&*WANTED).enumerate() {
+        let device = SimulatedDevice { noise, ..quiet.clone() };
+        let (runs, found) = choices(&device, number as u64 + 1, false);
+        for (step, found, wanted) in [
+            (Step::Reads, &found.reads, &wanted.reads),
+            (Step::Writes, &found.writes, &wanted.writes),
+        ] {
+            let [(curve, setting), (all, instead)] =
+                [found, wanted].map(|answer| answer.as_ref().expect("both are run"));
+            let off = quiet.truth(setting).0 / quiet.truth(instead).0 - 1.0;
+            let is_near = off.abs() <= WITHIN;
+            score.add(&format!("{kind:?}: within 3 %"), is_near);
+            score.add(&format!("{kind:?}: not 3 % less"), off >= -WITHIN);
+            score.add(&format!("{kind:?}: verdict"), curve.verdict == all.verdict);
+            if !is_near || curve.verdict != all.verdict {
+                let own = runs.iter().filter(|run| run.step == step.keyword());
+                let own: Vec<String> = own.map(|run| run.setting.outstanding.to_string()).collect();
+                println!(
+                    "{number} {kind:?} {noise}: {step:?}: {} o{} ({} o{}): {:+.1} %, {} runs, {}",
+                    curve.verdict.keyword(),
+                    setting.outstanding,
+                    all.verdict.keyword(),
+                    instead.outstanding,
+                    off * 100.0,
+                    runs.len(),
+                    own.join(" ")
+                );
+            }
+        }
+    }
+    score.print();
+    score
+}
+
+/// (2.8, 4.4) The verdict and the choice of the exhaustive plan, wherever the corner lies.
+#[test]
+fn sequential_curves_end_where_the_exhaustive_plan_ends_them() {
+    for (noise, share) in [(0.0, 1.0), (0.005, 0.97), (0.01, 0.94)] {
+        println!("noise {noise}");
+        let score = score(noise);
+        for kind in [Kind::Named, Kind::Deep, Kind::Shallow, Kind::Any] {
+            score.at_least(&format!("{kind:?}: verdict"), share);
+            score.at_least(&format!("{kind:?}: not 3 % less"), share);
+            score.at_least(&format!("{kind:?}: within 3 %"), share);
+        }
+    }
+}
+
+/// (4.4) A curve that ends for want of runs says so, and how to go on; one that was searched to its end does not, nor does a
+/// baseline that is not finished.
+#[test]
+fn a_curve_that_was_cut_short_says_so() {
+    let device = filled_by(10.0, 3000.0);
+    let options = scored();
+    let planner = BaselinePlanner::new(options.clone());
+    let runs = rehearse(&planner, &mut Simulation::new(device));
+    let sentence = |runs: &[RunRecord], state| {
+        let told = Told { study: "s", state, runs_exhaustive: 97, ..Told::default() };
+        let findings = baseline_findings(&options, runs, told).findings;
+        let reads = findings.into_iter().find(|finding| finding.id == Step::Reads.keyword());
+        let reads = reads.expect("a curve");
+        (reads.decision["verdict"].as_str().expect("a word").to_owned(), reads.sentence)
+    };
+    let (verdict, said) = sentence(&runs, State::Complete);
+    assert_eq!(verdict, "knee", "{said}");
+    assert!(!said.contains("were left"), "{said}");
+    // As if there had been three for reads.
+    let first = runs.iter().position(|run| run.step == Step::Reads.keyword()).expect("reads");
+    let (verdict, said) = sentence(&runs[..first + 3], State::Complete);
+    assert_eq!(verdict, "extend", "{said}");
+    let remedy = "No more of the 40 runs were left for it: go on with --exhaustive, or with plumb sweep --vary \
+                  o=32..576*2 --set t=1 --set b=512K --set w=0 --set access=sequential.";
+    assert!(said.contains(remedy), "{said}");
+    let (_, said) = sentence(&runs[..first + 3], State::Partial);
+    assert!(!said.contains("were left"), "{said}");
+}
