@@ -24,7 +24,7 @@ pub enum Climb {
     /// The same, where some o far above the first was run before: what lies on a steep line to it is left out, and from
     /// there the climb goes by fours as long as it is steep.
     Leaping,
-    /// By fours from the first o as long as it is steep, and to smaller ones where the first gives all there is.
+    /// As once, and by fours as long as it is steep.
     Striding,
 }
 
@@ -48,15 +48,12 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
         return Step::Measure(o);
     }
     let knee = knee::find(rows, options);
-    if let Some(o) = below(&tested, &knee).filter(|_| until == Climb::Striding) {
-        return Step::Measure(o);
-    }
     let marks = knee.marks.filter(|_| tested.len() < RUNS_MOST);
     // A recommendation below the plateau is the smallest tested o that does: what lies beside it matters too.
     let beside = marks.map(|marks| [marks.recommended, marks.plateau]);
     let aims = marks.map(|marks| [marks.aims.1, marks.aims.0]);
     let aim = aims.into_iter().flatten().find(|o| is_far(&tested, *o));
-    match aim.or_else(|| beside.into_iter().flatten().find_map(|o| refine(&tested, o, until))) {
+    match aim.or_else(|| beside.into_iter().flatten().find_map(|o| refine(&tested, o))) {
         Some(o) => Step::Measure(o),
         None => Step::Done(Box::new(knee)),
     }
@@ -66,19 +63,8 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
 const STEEP: f64 = 0.9;
 /// How far a climb goes where it is that steep and runs are few.
 const STRIDE: u64 = 4;
-/// A plateau no further than this from the first setting may lie below it.
-const LATE: f64 = 1.25;
 /// Settings below which no curve says anything.
 const FEWEST: usize = 3;
-
-/// A smaller o than all that were run, where the smallest of them gives all there is or is too near to what does (3.2, 5), or
-/// where the range above it has too few.
-fn below(tested: &[u64], knee: &Knee) -> Option<u64> {
-    let first = tested.first().copied().filter(|first| *first > 1)?;
-    let is_late = knee.marks.is_some_and(|marks| marks.plateau as f64 <= LATE * first as f64);
-    let is_open = tested.len() < FEWEST || knee.verdict == knee::Verdict::Flat || is_late;
-    is_open.then(|| (first / STRIDE).max(1))
-}
 
 /// The next doubling; `None` when two in a row, or one, brought too little, or the range ends.
 fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) -> Option<u64> {
@@ -101,8 +87,7 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         if !tested.contains(&o) {
             return Some(o);
         }
-        let are_enough = tested.len() >= FEWEST || until == Climb::Striding;
-        if o >= last || (flat >= 2 && are_enough) {
+        if o >= last || (flat >= 2 && tested.len() >= FEWEST) {
             return None;
         }
         let mut above = tested.iter().copied().filter(|high| *high >= 2 * o);
@@ -138,12 +123,7 @@ fn is_far(tested: &[u64], o: u64) -> bool {
 }
 
 /// The geometric mean of the wider gap beside the plateau; `None` when both are narrow.
-fn refine(tested: &[u64], plateau: u64, until: Climb) -> Option<u64> {
-    // Behind strides what lies far below a plateau hides more than what lies beyond it.
-    let width = |low: u64, high: u64| match until {
-        Climb::Striding => high as f64 / low as f64,
-        _ => (high - low) as f64,
-    };
+fn refine(tested: &[u64], plateau: u64) -> Option<u64> {
     let place = tested.iter().position(|o| *o == plateau)?;
     let narrow = f64::max(1.0, GAP * plateau as f64);
     let below = place.checked_sub(1).map(|before| (tested[before], plateau));
@@ -159,9 +139,9 @@ fn refine(tested: &[u64], plateau: u64, until: Climb) -> Option<u64> {
             let is_near = (middle < near) == (high == plateau);
             let middle = if is_near { near } else { middle }.round();
             let middle = plumb_units::convert::floor_u64(middle).clamp(low + 1, high - 1);
-            (!tested.contains(&middle)).then(|| (width(low, high), middle))
+            (!tested.contains(&middle)).then_some((high - low, middle))
         })
-        .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+        .max()
         .map(|(_, middle)| middle)
 }
 
@@ -281,35 +261,24 @@ mod tests {
         assert_eq!(search_with(&all, &[], Climb::Leaping), stepped);
     }
 
-    /// Two of a device that one I/O fills say nothing yet, and the smaller ones are not left out.
     #[test]
-    fn a_climb_by_fours_looks_below_where_the_first_settings_show_no_gain() {
-        let search = |servers: f64, first: u64, last: u64| {
-            let all = device(600, servers, 6.0, 0.0);
-            let options = Options { policy: Policy::Throughput, ..Options::default() };
-            let mut rows: Vec<Row> = Vec::new();
-            loop {
-                match next(&rows, first, last, &options, Climb::Striding) {
-                    Step::Measure(o) => {
-                        rows.push(*all.iter().find(|row| row.o == o).expect("in the range"));
-                    }
-                    Step::Done(found) => {
-                        return (rows.iter().map(|row| row.o).collect::<Vec<_>>(), found);
-                    }
-                }
-            }
-        };
-        let (run, found) = search(3.0, 8, 576);
-        assert_eq!(run[..3], [8, 16, 2], "{run:?}");
-        let plateau = found.marks.expect("a knee").plateau;
-        assert!((3..=5).contains(&plateau) && run.len() <= 7, "{plateau} of {run:?}");
-        assert_eq!(search(0.1, 8, 576).0, [8, 16, 2, 1]);
-        let (run, found) = search(150.0, 8, 576);
-        assert_eq!(run[..3], [8, 16, 64], "{run:?}");
-        let plateau = found.marks.expect("a knee").plateau;
-        assert!((150..=200).contains(&plateau) && run.len() <= 9, "{plateau} of {run:?}");
-        // Where no more than these may be outstanding.
-        assert_eq!(search(150.0, 3, 3).0, [3, 1]);
+    fn a_climb_by_fours_reaches_far_corners_in_fewer_runs() {
+        for servers in [30.0, 60.0, 150.0] {
+            let all = device(600, servers, 6.0, 0.0)[1..].to_vec();
+            let (stepped, wanted) = search_with(&all, &[], Climb::Once);
+            let (strode, found) = search_with(&all, &[], Climb::Striding);
+            assert_eq!(strode[..4], [2, 4, 16, 64], "{servers}: {strode:?}");
+            assert!(strode.len() < stepped.len(), "{servers}: {strode:?} {stepped:?}");
+            let rate = |o: u64| all.iter().find(|row| row.o == o).expect("in the range").iops;
+            let off = rate(found) / rate(wanted) - 1.0;
+            assert!(off.abs() <= 0.03, "{servers}: {found} instead of {wanted}: {off}");
+        }
+        // Near ones in the same.
+        for servers in [2.0, 4.0] {
+            let all = device(600, servers, 4.0, 0.0)[1..].to_vec();
+            let stepped = search_with(&all, &[], Climb::Once);
+            assert_eq!(search_with(&all, &[], Climb::Striding), stepped, "{servers}");
+        }
     }
 
     #[test]

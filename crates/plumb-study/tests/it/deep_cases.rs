@@ -214,13 +214,19 @@ fn a_curve_that_was_cut_short_says_so() {
     let (verdict, said) = sentence(&runs, State::Complete);
     assert_eq!(verdict, "knee", "{said}");
     assert!(!said.contains("were left"), "{said}");
-    // As if there had been three for reads.
-    let first = runs.iter().position(|run| run.step == Step::Reads.keyword()).expect("reads");
-    let (verdict, said) = sentence(&runs[..first + 3], State::Complete);
+    // As if steps before had used all others up: sequential I/O had three runs each.
+    let of = |step: Step| runs.iter().filter(move |run| run.step == step.keyword());
+    let is_sequential = |run: &&RunRecord| run.step.starts_with("sequential");
+    let mut few: Vec<RunRecord> =
+        runs.iter().take_while(|run| !is_sequential(run)).cloned().collect();
+    few.extend(of(Step::Reads).take(3).chain(of(Step::Writes).take(3)).cloned());
+    let confirm = RunRecord { step: Step::Confirm.keyword().to_owned(), ..runs[0].clone() };
+    few.resize(40, confirm);
+    let (verdict, said) = sentence(&few, State::Complete);
     assert_eq!(verdict, "extend", "{said}");
     let remedy = "No more of the 40 runs were left for it: go on with --exhaustive, or with plumb sweep --vary \
-                  o=32..576*2 --set t=1 --set b=512K --set w=0 --set access=sequential.";
+                  o=8..576*2 --set t=1 --set b=512K --set w=0 --set access=sequential.";
     assert!(said.contains(remedy), "{said}");
-    let (_, said) = sentence(&runs[..first + 3], State::Partial);
+    let (_, said) = sentence(&few, State::Partial);
     assert!(!said.contains("were left"), "{said}");
 }

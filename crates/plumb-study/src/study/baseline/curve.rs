@@ -16,6 +16,9 @@ use crate::study::sweep::{rows, same_but_o};
 /// Runs that a curve without much noise leaves for threads instead of repeating what it rests on: they say more there.
 const SPARED: usize = 2;
 
+/// Where the search for sequential I/O begins: a plateau at one outstanding I/O is rare.
+const SEQUENTIAL_FROM: u64 = 2;
+
 /// Which runs a curve may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
@@ -77,12 +80,18 @@ impl BaselinePlanner {
     /// What a search that has these rows does next.
     fn search(&self, step: Step, setting: &Setting, rows: &[knee::Row]) -> bracket::Step {
         let limit = self.options.o_most(step, setting);
+        let options = self.options.knee_options(setting);
         let (from, climb) = match step {
             // Pre-test 2 has run one of its settings.
             Step::RandomOne => (1, Climb::Leaping),
-            _ => (step.published_range().0.min(limit), Climb::Striding),
+            _ => (SEQUENTIAL_FROM.min(limit), Climb::Striding),
         };
-        bracket::next(rows, from, limit, &self.options.knee_options(setting), climb)
+        match bracket::next(rows, from, limit, &options, climb) {
+            bracket::Step::Done(found) if found.verdict == knee::Verdict::Flat && from > 1 => {
+                bracket::next(rows, 1, limit, &options, climb)
+            }
+            next => next,
+        }
     }
 
     /// Whether a search that has these rows would go on if there were runs for it.
