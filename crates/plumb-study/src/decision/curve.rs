@@ -177,6 +177,9 @@ fn parameters(knee: &Knee, options: &Options, layout: &Layout) -> Value {
         "copies": layout.copies,
         "write_share": layout.write_share,
         "caps": caps,
+        "noise_elsewhere": options
+            .noise
+            .map(|noise| json!({ "sd": noise.deviation, "freedom": noise.freedom })),
     })
 }
 

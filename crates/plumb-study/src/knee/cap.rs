@@ -1,6 +1,7 @@
 //! Ceilings (method, 2.11): throughput that stays the same while the load grows.
 
 use super::Setting;
+use super::ceiling::Ceiling;
 use super::fit::Concave;
 use crate::identities::MIB;
 use crate::stats::describe::{deviation, median};
@@ -106,8 +107,23 @@ impl CapEvidence {
 
 /// Looks for a ceiling from the setting `plateau` on; where settings are far apart and the corner lies a little beyond
 /// that one, from the next on (docs/decisions/0137-ceilings-between-two-settings.md).
-pub(super) fn look(settings: &[Setting], concave: &Concave, plateau: usize) -> CapEvidence {
+pub(super) fn look(
+    settings: &[Setting],
+    concave: &Concave,
+    plateau: usize,
+    ceiling: Option<Ceiling>,
+) -> CapEvidence {
     let here = look_from(settings, concave, plateau);
+    if let Some(ceiling) = ceiling {
+        let last = settings.iter().rfind(|setting| setting.counts()).map_or(0.0, |s| s.u);
+        return CapEvidence {
+            range: (last - ceiling.corner).exp(),
+            approach: here.approach.map(|approach| approach.max(ceiling.approach)),
+            is_level: true,
+            is_steep: true,
+            ..here
+        };
+    }
     let next = (plateau + 1..settings.len()).find(|index| settings[*index].counts());
     let is_apart = |next: &usize| settings[*next].u - settings[plateau].u > APART;
     match next.filter(is_apart).filter(|_| !here.is_level) {

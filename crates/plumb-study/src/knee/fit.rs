@@ -2,6 +2,7 @@
 
 use super::Setting;
 use super::fall::Fall;
+use super::rough::Doubt;
 use crate::stats::describe::{MAD_TO_SD, absolute_deviation, median};
 use crate::stats::distribution::{t_95, t_quantile};
 use crate::stats::line::Line;
@@ -40,6 +41,8 @@ pub(super) struct Concave {
     pub(super) sigma: f64,
     /// Degrees of freedom that residuals and repetitions leave for the noise.
     freedom: f64,
+    /// SD that is assumed where that is too few.
+    assumed: f64,
 }
 
 /// Rounds of weights.
@@ -69,13 +72,13 @@ const NORMAL_95: f64 = 1.96;
 
 impl Concave {
     /// Fits the settings that count and marks those that lie off the curve.
-    pub(super) fn through(settings: &mut [Setting], repetition_error: f64) -> Self {
+    pub(super) fn through(settings: &mut [Setting], repetition_error: f64, doubt: &Doubt) -> Self {
         let base: Vec<f64> = settings
             .iter()
             .map(|setting| if setting.excluded { 0.0 } else { setting.runs.len() as f64 })
             .collect();
         let mut base = base;
-        let lone = culprits(settings, &base, 1);
+        let lone = culprits(settings, &base, 1, doubt);
         let step = Fall::find(settings, &base);
         // One setting or one step, whichever explains more; two settings where neither does. A setting behind a step is
         // off because of it (docs/decisions/0265-settings-next-to-the-last.md).
@@ -85,7 +88,9 @@ impl Concave {
         let (off, fall) = match (lone, step) {
             (Some((lone, left)), _) if explains(&lone, left) => (lone, None),
             (_, Some((fall, _))) => (Vec::new(), Some(fall)),
-            _ => (culprits(settings, &base, 2).map_or_else(Vec::new, |(pair, _)| pair), None),
+            _ => {
+                (culprits(settings, &base, 2, doubt).map_or_else(Vec::new, |(pair, _)| pair), None)
+            }
         };
         for index in off {
             base[index] = 0.0;
@@ -95,7 +100,7 @@ impl Concave {
             base[fall.at..].fill(0.0);
         }
         let first = Self::weighted(settings, &base);
-        let scale = first.spread(settings, &base).max(SCALE_LEAST).max(repetition_error);
+        let mut scale = first.spread(settings, &base).max(SCALE_LEAST).max(repetition_error);
         // With few settings for its pieces a fit comes nearer to them than the truth does.
         let count = base.iter().filter(|weight| **weight > 0.0).count() as f64;
         let pieces = first.corners.len() as f64 + 2.0;
@@ -122,8 +127,14 @@ impl Concave {
         // (docs/decisions/0171-noise-from-few-runs.md).
         while let Some((place, reach)) = fit.nearest(settings, &base, &taken) {
             let (index, weight) = taken[place];
-            if (settings[index].ln_x - fit.fitted[index]).abs() > reach {
+            let off = (settings[index].ln_x - fit.fitted[index]).abs();
+            let rough = doubt.least(settings, &base, settings[index].runs.len());
+            if off > reach.max(rough) {
                 break;
+            }
+            // What is taken for noise then is no reason to give a setting less weight.
+            if off > reach {
+                scale = scale.max(off / CUT_OFF * 2.0);
             }
             taken.remove(place);
             base[index] = weight;
@@ -135,6 +146,7 @@ impl Concave {
             fit.fitted = settings.iter().map(|setting| fit.at(setting.u)).collect();
         }
         fit.scale = scale;
+        fit.assumed = doubt.others.map_or(0.0, |spread| spread.deviation).max(NOISE_ASSUMED);
         fit.sigma = fit.deviation(settings).max(scale);
         let counted = settings.iter().filter(|setting| setting.counts());
         let repeated: usize = counted.map(|setting| setting.runs.len() - 1).sum();
@@ -149,7 +161,7 @@ impl Concave {
 
     /// SD of ln X that is reckoned with.
     pub(super) fn noise(&self) -> f64 {
-        if self.is_noise_known() { self.sigma } else { self.sigma.max(NOISE_ASSUMED) }
+        if self.is_noise_known() { self.sigma } else { self.sigma.max(self.assumed) }
     }
 
     /// What an error is multiplied by: Student's factor over the normal one where the noise is not known.
@@ -254,6 +266,7 @@ impl Concave {
             scale: 0.0,
             sigma: 0.0,
             freedom: 0.0,
+            assumed: NOISE_ASSUMED,
         }
     }
 
@@ -361,7 +374,12 @@ pub(super) fn counted(base: &[f64]) -> Vec<usize> {
 /// The one or two settings without which a bad fit is a good one, and the root mean square of what is left of the
 /// residuals. Where settings are few, a setting far off drags the curve with it, and no residual tells it from its
 /// neighbours. At an end it is the only one and above the others: below them a curve may bend as it likes.
-fn culprits(settings: &[Setting], base: &[f64], many: usize) -> Option<(Vec<usize>, f64)> {
+fn culprits(
+    settings: &[Setting],
+    base: &[f64],
+    many: usize,
+    doubt: &Doubt,
+) -> Option<(Vec<usize>, f64)> {
     let counted = counted(base);
     // Two of them need more others to stand off.
     if !(if many == 1 { 5..=24 } else { 9..=24 }).contains(&counted.len()) {
@@ -401,9 +419,14 @@ fn culprits(settings: &[Setting], base: &[f64], many: usize) -> Option<(Vec<usiz
             inner.iter().flat_map(|a| pairs(*a)).collect()
         }
     };
-    let is_culprit = |(_, left, nearest): &(Vec<usize>, f64, f64)| {
+    let is_culprit = |(off, left, nearest): &(Vec<usize>, f64, f64)| {
         let is_good = left * CULPRIT < all && (many == 1 || *left < PAIR_LEFT);
-        is_good && *nearest > f64::max(CUT_OFF * left, OUTLIER_LEAST)
+        is_good && *nearest > f64::max(CUT_OFF * left, OUTLIER_LEAST) && {
+            let mut rest = base.to_vec();
+            off.iter().for_each(|index| rest[*index] = 0.0);
+            let runs = off.iter().map(|index| settings[*index].runs.len()).min().unwrap_or(1);
+            *nearest > doubt.least(settings, &rest, runs)
+        }
     };
     let best = sets.into_iter().map(without).min_by(|a, b| a.1.total_cmp(&b.1));
     let (left_out, left, _) = best.filter(is_culprit)?;
@@ -455,7 +478,7 @@ fn bisquare(distance: f64) -> f64 {
 }
 
 /// Gram–Schmidt, twice for accuracy.
-fn orthonormal(columns: &[Vec<f64>]) -> Vec<Vec<f64>> {
+pub(super) fn orthonormal(columns: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let mut basis: Vec<Vec<f64>> = Vec::new();
     for column in columns {
         let rest = without(column.clone(), &basis);
@@ -468,7 +491,7 @@ fn orthonormal(columns: &[Vec<f64>]) -> Vec<Vec<f64>> {
 }
 
 /// The part of a column that no basis vector explains.
-fn without(mut column: Vec<f64>, basis: &[Vec<f64>]) -> Vec<f64> {
+pub(super) fn without(mut column: Vec<f64>, basis: &[Vec<f64>]) -> Vec<f64> {
     for _ in 0..2 {
         for vector in basis {
             let share = dot(&column, vector);

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::fit::Concave;
-use super::{Knee, Options, Setting, TAU, cap, marks};
+use super::rough::Doubt;
+use super::{Knee, Options, Setting, TAU, cap, ceiling, marks};
 use crate::stats::line::{spread, theil_sen};
 
 /// Whether there is a knee in the range.
@@ -58,7 +59,7 @@ impl Flag {
 /// Noise above which no figure of it says more: what lies so far apart is no curve with noise about it.
 const NOISE_TOLD: f64 = 0.5;
 
-pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
+pub(super) fn judge(knee: &mut Knee, concave: &Concave, doubt: &Doubt, options: &Options) {
     let settings = &knee.settings;
     let sigma = concave.sigma;
     let (elasticity, error) = end_elasticity(settings, concave.noise());
@@ -68,6 +69,8 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
     let top = fitted.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let gain = top - fitted[0];
     let plateau = plateau(settings, concave);
+    let ceiling = plateau.and_then(|plateau| ceiling::find(settings, concave, plateau));
+    let plateau = ceiling.map(|ceiling| ceiling.first).or(plateau);
     // What lies beyond the plateau rises by less than matters: it does not make a knee of a flat range.
     let gain_to_plateau = fitted[plateau.unwrap_or(last)] - fitted[0];
 
@@ -131,9 +134,13 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
         }
     };
 
+    let reason = match left_out(settings) {
+        Some(left_out) if verdict != Verdict::Unclear => format!("{reason}; {left_out}"),
+        _ => reason,
+    };
     let mut flags = Vec::new();
     let chosen = plateau.unwrap_or(last);
-    knee.cap = cap::look(settings, concave, chosen);
+    knee.cap = cap::look(settings, concave, chosen, ceiling);
     // A curve that is level near a declared limit needs less of an approach to be held by it, and a
     // sweep that began at the limit shows none.
     let named = cap::name_cap(knee.cap.level_iops, options.block_bytes, &options.caps)
@@ -144,7 +151,15 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
         flags.push(Flag::Capped);
         knee.named_cap = named;
     }
-    if verdict == Verdict::Knee && top - fitted[last] > f64::max(0.03, 3.0 * sigma) {
+    // What falls may be the last two.
+    let counting: Vec<usize> = (0..=last).filter(|index| settings[*index].counts()).collect();
+    let mut base = vec![0.0; settings.len()];
+    counting[..counting.len().saturating_sub(2)].iter().for_each(|index| base[*index] = 1.0);
+    let rough = doubt.of_curve(settings, &base).filter(|_| !concave.has_fall()).unwrap_or(0.0);
+    if verdict == Verdict::Knee
+        && top - fitted[last]
+            > (0.03_f64).max(3.0 * sigma).max(2.0 * rough).max(3.0 * doubt.elsewhere())
+    {
         flags.push(Flag::Drop);
     }
     if settings.iter().any(Setting::is_outlier) {
@@ -173,6 +188,14 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, options: &Options) {
     knee.verdict = verdict;
     knee.reason = reason;
     knee.end_elasticity = Some((elasticity, error));
+}
+
+/// Which settings the verdict leaves out as they lie off the curve.
+fn left_out(settings: &[Setting]) -> Option<String> {
+    let off = settings.iter().filter(|setting| setting.off_curve);
+    let off: Vec<String> = off.map(|setting| format!("o{}", setting.o)).collect();
+    (!off.is_empty())
+        .then(|| format!("left out, as off the curve: {}; to be repeated", off.join(", ")))
 }
 
 fn flat(settings: &[Setting], gain: f64, plateau: Option<usize>) -> String {

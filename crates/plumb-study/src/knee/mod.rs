@@ -2,10 +2,12 @@
 //! marks on it, and one recommendation.
 
 mod cap;
+mod ceiling;
 mod fall;
 mod fit;
 mod judge;
 mod marks;
+mod rough;
 mod settings;
 mod smooth;
 
@@ -13,7 +15,7 @@ pub use cap::{CapEvidence, DeclaredCap, Limit, NamedCap, name_cap};
 pub use fit::ConcaveFit;
 pub use judge::{Flag, Verdict};
 pub use marks::{Marks, Policy};
-pub use settings::{Dropped, Row, RunLaw, Setting};
+pub use settings::{Dropped, Row, RunLaw, Setting, Spread};
 pub(crate) use settings::{IRREPRODUCIBLE_RUNS, contradicting, range};
 
 use fit::Concave;
@@ -39,6 +41,8 @@ pub struct Options {
     pub budget_ms: Option<f64>,
     /// Limits that somebody declared.
     pub caps: Vec<DeclaredCap>,
+    /// What runs of a setting differ by elsewhere in the same study, where it was repeated.
+    pub noise: Option<Spread>,
 }
 
 /// What a curve says.
@@ -144,9 +148,10 @@ pub fn find(rows: &[Row], options: &Options) -> Knee {
     let curve_sigma = Concave::first_scale(&prepared.settings);
     settings::mark_irreproducible(&mut prepared.settings, curve_sigma, &mut knee.notes);
     let repetition_error = settings::repetition_error(&prepared.settings);
-    let concave = Concave::through(&mut prepared.settings, repetition_error);
+    let doubt = rough::Doubt::of(&prepared.settings, options.noise);
+    let concave = Concave::through(&mut prepared.settings, repetition_error, &doubt);
     knee.settings = prepared.settings;
-    judge::judge(&mut knee, &concave, options);
+    judge::judge(&mut knee, &concave, &doubt, options);
     knee.fit = Some(concave.into_fit());
     knee.note_what_may_move_it();
     knee

@@ -341,6 +341,28 @@ fn pooled_run_deviation(settings: &[&[f64]], these: &[usize]) -> (f64, f64) {
     ((within / freedom.max(1.0)).sqrt(), freedom)
 }
 
+/// An SD and what it rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// SD of ln X between runs of a setting.
+    pub deviation: f64,
+    /// Its degrees of freedom.
+    pub freedom: f64,
+}
+
+/// What runs of a setting differ by, of those that do not contradict each other; `None` without repetitions.
+pub(super) fn spread_of_runs(settings: &[Setting]) -> Option<Spread> {
+    let says =
+        |setting: &&Setting| setting.counts() && !(setting.irreproducible && setting.scatters());
+    let (mut within, mut freedom) = (0.0, 0);
+    for setting in settings.iter().filter(says) {
+        within += squares(&setting.runs);
+        freedom += setting.runs.len() - 1;
+    }
+    let freedom = freedom as f64;
+    (freedom > 0.0).then(|| Spread { deviation: (within / freedom).sqrt(), freedom })
+}
+
 /// σ_rep (3.2, 1): pooled SD within o over the root of the mean number of runs.
 pub(super) fn repetition_error(settings: &[Setting]) -> f64 {
     // What contradicts itself says nothing of the noise.

@@ -9,7 +9,7 @@ use super::page::Block;
 use super::plot::beside::{Before, Beside, Depth};
 use super::plot::choice::{self, Between, Tested};
 use super::plot::curve;
-use crate::knee::{self, DeclaredCap, Limit, Options, Policy, Row};
+use crate::knee::{self, DeclaredCap, Limit, Options, Policy, Row, Spread};
 use crate::percentile::{self, Mark};
 use crate::stats::describe::median;
 use crate::study::{Finding, RunRecord, Setting};
@@ -61,6 +61,7 @@ pub(super) fn curves(
             searched: parameters["searched"].as_bool().unwrap_or(true),
             budget_ms,
             caps: caps(parameters),
+            noise: noise_elsewhere(parameters),
         };
         let found = knee::find(&rows, &options);
         let beside = Beside {
@@ -173,6 +174,12 @@ fn label(setting: &Setting, set: &[&str], chosen: &str) -> String {
     };
     let of = set.first().copied().unwrap_or(chosen);
     names[form(of)].clone()
+}
+
+/// What runs differed by elsewhere in the study, as the decision was told.
+fn noise_elsewhere(parameters: &Value) -> Option<Spread> {
+    let noise = &parameters["noise_elsewhere"];
+    Some(Spread { deviation: noise["sd"].as_f64()?, freedom: noise["freedom"].as_f64()? })
 }
 
 /// The limits that the decision was told of.

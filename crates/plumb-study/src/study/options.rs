@@ -8,6 +8,8 @@ use super::axis::{Axis, Parameter};
 use super::conditioning::PUBLISHED_WARM_UP_S;
 use super::loads::check_loads;
 use super::plan_error::PlanError;
+use super::record::RunRecord;
+use super::sweep::noise_elsewhere;
 use super::{Access, Conditioning, Setting};
 use crate::findings::Layout;
 use crate::knee::{DeclaredCap, Options, Policy};
@@ -364,9 +366,9 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
-    /// How a curve of these settings is judged.
+    /// How a curve of these settings is judged among the runs of its study.
     #[must_use]
-    pub fn knee_options(&self, setting: &Setting) -> Options {
+    pub fn knee_options(&self, setting: &Setting, runs: &[RunRecord]) -> Options {
         Options {
             threads: Some(f64::from(setting.threads)),
             files: Some(f64::from(setting.files)),
@@ -375,6 +377,7 @@ impl SweepPlan {
             searched: self.adaptive,
             budget_ms: self.latency_budget_ms,
             caps: self.caps.clone(),
+            noise: noise_elsewhere(setting, runs),
         }
     }
 

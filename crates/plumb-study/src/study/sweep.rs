@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Setting;
 use super::axis::Axis;
+use super::best::Noise;
 use super::conditioning::{CONDITIONING, counted, settle_s};
 use super::engine::{Next, Planner, key};
 use super::options::{RunOrder, SweepPlan};
@@ -12,7 +13,7 @@ use super::random::Random;
 use super::record::{Purpose, RunRecord};
 use super::threads;
 use crate::bracket::{self, Climb, Step};
-use crate::knee::{self, Row};
+use crate::knee::{self, Row, Spread};
 use crate::stats::describe::{mean, squares};
 use crate::stats::distribution::t_95;
 
@@ -212,7 +213,7 @@ impl SweepPlanner {
             let own: Vec<&RunRecord> =
                 runs.iter().filter(|run| same_but_o(&run.setting, group)).collect();
             let rows = rows(own.iter().copied());
-            let options = self.plan.knee_options(group);
+            let options = self.plan.knee_options(group, runs);
             // A setting that fails is not tried again and again.
             let failed = |o: u64| {
                 own.iter()
@@ -299,7 +300,7 @@ impl SweepPlanner {
                 left.into_iter().partition(|setting| same_but_o(setting, first));
             left = others;
             let rows = rows(runs.iter().filter(|run| same_but_o(&run.setting, first)));
-            let marks = knee::find(&rows, &self.plan.knee_options(first)).marks;
+            let marks = knee::find(&rows, &self.plan.knee_options(first, runs)).marks;
             let counts = |setting: &&Setting| {
                 let o = u64::from(setting.outstanding);
                 marks.is_none_or(|marks| {
@@ -417,6 +418,21 @@ fn to_confirm(found: &knee::Knee) -> Vec<u64> {
 pub(super) fn same_but_o(a: &Setting, b: &Setting) -> bool {
     let with = |setting: &Setting| Setting { outstanding: 1, ..setting.clone() };
     with(a) == with(b)
+}
+
+/// What runs of a setting differ by elsewhere in a study than on the curve of this one (docs/decisions/0319-few-settings-may-be-rough.md).
+pub(super) fn noise_elsewhere(setting: &Setting, runs: &[RunRecord]) -> Option<Spread> {
+    let mut groups: Vec<(&Setting, Vec<f64>)> = Vec::new();
+    for run in runs.iter().filter(|run| !same_but_o(&run.setting, setting)) {
+        let Some(summary) = run.usable() else { continue };
+        match groups.iter_mut().find(|(group, _)| **group == run.setting) {
+            Some((_, logs)) => logs.push(summary.iops.ln()),
+            None => groups.push((&run.setting, vec![summary.iops.ln()])),
+        }
+    }
+    let logs: Vec<Vec<f64>> = groups.into_iter().map(|(_, logs)| logs).collect();
+    let Noise { deviation, freedom, .. } = Noise::pooled(&logs)?;
+    Some(Spread { deviation, freedom })
 }
 
 /// Rows of a curve.

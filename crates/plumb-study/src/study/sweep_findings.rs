@@ -392,7 +392,7 @@ fn curves(plan: &SweepPlan, settings: &[Setting], runs: &[RunRecord]) -> Vec<Cur
         let rows = rows(own.iter().copied());
         let numbers = own.iter().map(|run| run.run).collect();
         let named = Named { id, name, step: SWEEP };
-        let judged = (&plan.knee_options(setting), &plan.layout(setting));
+        let judged = (&plan.knee_options(setting, runs), &plan.layout(setting));
         let (finding, knee) = of_curve(judged, &rows, &named, numbers);
         let limit = bottleneck::finding(&Plateau {
             of: &named.id,

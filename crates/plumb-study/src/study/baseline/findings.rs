@@ -43,7 +43,7 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
     let random_curve = choices.random_curve.as_ref().map(|_| {
         let template = options.random(choices.files);
         let own = runs.iter().filter(|run| same_but_o(&run.setting, &template));
-        knee::find(&rows(own), &options.knee_options(&template))
+        knee::find(&rows(own), &options.knee_options(&template, runs))
     });
     let irreproducible = doubt::irreproducible(runs, random_curve.as_ref());
     let disturbed = drift.as_ref().filter(|drift| drift.is_disturbed()).map(Drift::percent);
@@ -183,7 +183,7 @@ impl Study<'_> {
             return None;
         }
         let all = rows(own.iter().copied());
-        let options = self.options.knee_options(template);
+        let options = self.options.knee_options(template, self.runs);
         let layout = self.options.layout(template);
         let named =
             Named { id: step.keyword().into(), name: template.short(), step: step.keyword() };

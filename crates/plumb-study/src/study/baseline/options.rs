@@ -9,6 +9,8 @@ use crate::findings::Layout;
 use crate::knee::{DeclaredCap, Options, Policy};
 use crate::profiles::NamedProfile;
 use crate::study::conditioning::PUBLISHED_WARM_UP_S;
+use crate::study::record::RunRecord;
+use crate::study::sweep::noise_elsewhere;
 use crate::study::{Access, Conditioning, Setting};
 
 /// The profile `oltp`: what `plumb profile show oltp` prints is what is measured.
@@ -354,9 +356,9 @@ impl BaselineOptions {
         more.o_most(step, setting) > self.o_most(step, setting)
     }
 
-    /// How a curve of such settings is judged.
+    /// How a curve of such settings is judged among the runs of its study.
     #[must_use]
-    pub fn knee_options(&self, setting: &Setting) -> Options {
+    pub fn knee_options(&self, setting: &Setting, runs: &[RunRecord]) -> Options {
         let is_random = setting.access == Access::Random;
         Options {
             threads: Some(f64::from(setting.threads)),
@@ -366,6 +368,7 @@ impl BaselineOptions {
             searched: true,
             budget_ms: None,
             caps: self.caps.iter().filter_map(|cap| DeclaredCap::parse(cap).ok()).collect(),
+            noise: noise_elsewhere(setting, runs),
         }
     }
 

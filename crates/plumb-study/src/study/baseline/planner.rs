@@ -118,7 +118,7 @@ impl BaselinePlanner {
         }
         for (curve, setting) in [&mut choices.reads, &mut choices.writes].into_iter().flatten() {
             let own = runs.iter().filter(|run| same_but_o(&run.setting, setting));
-            *curve = knee::find(&rows(own), &self.options.knee_options(setting));
+            *curve = knee::find(&rows(own), &self.options.knee_options(setting, runs));
             setting.outstanding = chosen(curve).unwrap_or(setting.outstanding);
         }
     }
@@ -240,6 +240,97 @@ impl BaselinePlanner {
             }
         }
         Ask::Have(kept)
+    }
+
+    /// The knee over o of a step, which leaves so many runs in reserve.
+    fn curve(
+        &self,
+        step: Step,
+        setting: &Setting,
+        runs: &[RunRecord],
+        reserve: usize,
+    ) -> Ask<Knee> {
+        // What is repeated for threads must not move the load that they share.
+        let is_own = |run: &&RunRecord| {
+            same_but_o(&run.setting, setting) && run.step != Step::RandomTwo.keyword()
+        };
+        let own: Vec<&RunRecord> = runs.iter().filter(is_own).collect();
+        let rows = rows(own.iter().copied());
+        let options = self.options.knee_options(setting, runs);
+        let limit = self.options.o_most(step, setting);
+        let with = |o: u64| {
+            let outstanding = u32::try_from(o).unwrap_or(u32::MAX);
+            Setting { outstanding, ..setting.clone() }
+        };
+        let missing = |range: std::ops::RangeInclusive<u64>| {
+            // In a random order as published; beyond that upwards, as each run may be the last that is needed.
+            let (mut range, beyond): (Vec<u64>, Vec<u64>) =
+                range.partition(|o| *o <= step.published_range().1);
+            let place = Step::ALL.iter().position(|other| *other == step).map_or(0, to_u64);
+            Random::new(self.options.seed, ORDERS_FROM * (place + 1)).shuffle(&mut range);
+            let mut range = range.into_iter().chain(beyond).map(with);
+            range.find(|setting| tries(setting, runs) == 0)
+        };
+        if self.options.is_exhaustive() {
+            let (first, mut last) = step.published_range();
+            let mut from = first;
+            for extension in 0..=EXTENSIONS {
+                if let Some(setting) = missing(from.min(limit)..=last.min(limit)) {
+                    return Ask::Run(setting);
+                }
+                // An extension that was begun is run to its end (2.6): balance is looked for beyond the plateau.
+                if extension < EXTENSIONS && rows.iter().any(|row| row.o > last) {
+                    last *= 2;
+                    continue;
+                }
+                let found = knee::find(&rows, &options);
+                match found.verdict {
+                    knee::Verdict::Extend if extension < EXTENSIONS && last < limit => last *= 2,
+                    // The range began above the knee, or too near it to see: all that lies below.
+                    knee::Verdict::Flat if from > 1 => from = 1,
+                    knee::Verdict::Knee if from > 1 && begins_late(&found, from) => from = 1,
+                    _ => return Ask::Have(found),
+                }
+            }
+            return Ask::Have(knee::find(&rows, &options));
+        }
+        let used = runs.iter().filter(|run| run.step == step.keyword()).count();
+        let most = if step == Step::RandomOne { CURVE_MOST.0 } else { CURVE_MOST.1 };
+        if used >= most || self.left(step, runs) <= reserve {
+            return Ask::Have(knee::find(&rows, &options));
+        }
+        let (from, climb) = match step {
+            // Pre-test 2 has run one of its settings.
+            Step::RandomOne => (1, Climb::Leaping),
+            _ => (SEQUENTIAL_FROM.min(limit), Climb::Once),
+        };
+        let begins_late = |found: &Knee| found.verdict == knee::Verdict::Flat && from > 1;
+        let next = match bracket::next(&rows, from, limit, &options, climb) {
+            bracket::Step::Done(found) if begins_late(&found) => {
+                bracket::next(&rows, 1, limit, &options, climb)
+            }
+            next => next,
+        };
+        match next {
+            // One that failed is not tried again.
+            bracket::Step::Measure(o) if tries(&with(o), runs) > 0 => {
+                Ask::Have(knee::find(&rows, &options))
+            }
+            bracket::Step::Measure(o) => Ask::Run(with(o)),
+            bracket::Step::Done(found) => {
+                let spares = step == Step::RandomOne && !is_noisy(runs);
+                if spares && self.left(step, runs) <= SPARED {
+                    return Ask::Have(*found);
+                }
+                let (list, wanted) = to_repeat(&found);
+                let settings = list.into_iter().map(with);
+                let open = settings.filter(|setting| tries(setting, runs) < wanted);
+                match open.min_by_key(|setting| tries(setting, runs)) {
+                    Some(setting) => Ask::Run(setting),
+                    None => Ask::Have(*found),
+                }
+            }
+        }
     }
 
     /// Runs at most beside the reference at the end.
