@@ -18,6 +18,8 @@ const RANGE: f64 = 1.5;
 /// Noise of ln X that is taken at least, and how much more than the noise the two arms may leave.
 const NOISE_LEAST: f64 = 0.004;
 const LEFT_MOST: f64 = 1.25;
+/// Noise, for each root of a setting in sight, up to which a curve that bends gradually would show.
+const NOISE_MOST: f64 = 0.008;
 /// Errors that a figure may be off by.
 const ERRORS: f64 = 2.0;
 /// Places between two settings at which the arms may meet.
@@ -71,7 +73,8 @@ pub(super) fn find(settings: &[Setting], concave: &Concave, plateau: usize) -> O
     let is_even =
         Line::through(&level).slope.abs() <= f64::max(0.03, (ERRORS * slope_error).min(0.1));
     let is_long = end - arms.corner + ERRORS * error >= RANGE.ln();
-    if arms.left > LEFT_MOST * noise || !is_even || !is_long {
+    let is_told = noise <= NOISE_MOST * (window.len() as f64).sqrt();
+    if !is_told || arms.left > LEFT_MOST * noise || !is_even || !is_long {
         return None;
     }
     let first = counted.windows(2).find_map(|pair| {

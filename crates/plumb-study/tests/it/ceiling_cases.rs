@@ -156,3 +156,48 @@ fn the_first_setting_of_a_level_may_lie_below_the_next() {
     // It bends before its level, as a queue does.
     assert!(!capped([25_000.0, 40_000.0, 60_000.0, 90_000.0, 96_000.0, 100_000.0]));
 }
+
+/// (2.11) Every o from 1 on, run once, with the corner where the range that a ceiling has to be seen over just ends.
+#[test]
+fn ceilings_on_dense_settings_that_were_run_once() {
+    let mut score = Score::default();
+    for seed in 0..1500 {
+        let mut random = Random::seeded(0x327_0000 + seed);
+        let (last, corner) = random.one_of(&[(24, 16.0), (24, 15.5), (48, 32.0), (12, 6.0)]);
+        let sigma = random.one_of(&[0.005, 0.01, 0.02]);
+        let smooth = random.between(2.0, 4.0);
+        let falls = random.between(0.02, 0.25);
+        let slope = random.one_of(&[0.8, 1.0]);
+        let rises = |n: f64| slope * (n / corner).ln().min(0.0);
+        let kind = random.one_of(&["ceiling", "ceiling", "smooth", "law"]);
+        let row = |o: u64| {
+            let n = o as f64;
+            let truth = match kind {
+                "ceiling" => rises(n),
+                "smooth" => Curve::Smooth(smooth).ln_rate((n / corner).ln()),
+                _ => {
+                    let x = 2.0 * n / corner;
+                    (x / (1.0 + x + falls * x * x)).ln()
+                }
+            };
+            let iops = (10.0 + truth + sigma * random.normal()).exp();
+            let latency_ms = Some(4.0 * n / iops * 1e3);
+            Row { o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
+        };
+        let rows: Vec<Row> = (1..=last).map(row).collect();
+        let found = knee::find(&rows, &Options { threads: Some(4.0), ..Options::default() });
+        let has_flag = found.flags.contains(&Flag::Capped);
+        if kind == "ceiling" {
+            score.add(&format!("capped, noise {sigma}"), has_flag);
+            let near = |o: u64| (o as f64 - corner).abs() <= 1.0;
+            score.add("plateau", found.marks.is_some_and(|marks| near(marks.plateau)));
+        } else {
+            score.add("none, and none seen", !has_flag);
+        }
+    }
+    for (noise, wanted) in [("0.005", 0.95), ("0.01", 0.9), ("0.02", 0.84)] {
+        score.at_least(&format!("capped, noise {noise}"), wanted);
+    }
+    score.at_least("plateau", 0.95);
+    score.at_least("none, and none seen", 0.99);
+}

@@ -1,6 +1,6 @@
 //! Tables of 7 to 12 settings that were each run once: few residuals to tell noise by.
 
-use plumb_study::knee::{self, Flag, Options, Row, Verdict};
+use plumb_study::knee::{self, Flag, Options, Row, Spread, Verdict};
 
 use crate::random::Random;
 use crate::score::Score;
@@ -107,4 +107,52 @@ fn flags_of_few_settings_that_were_run_once() {
         }
     }
     score.at_least("the outlier and no other", 0.75);
+}
+
+/// (3.2, 2) Noise that a concave fit of so few settings hides; with what other curves of the study say of it, and without.
+#[test]
+fn noise_makes_few_outliers_of_few_settings() {
+    let mut score = Score::default();
+    for seed in 0..3000 {
+        let mut random = Random::seeded(seed + 319_000);
+        let count = random.one_of(&[7, 8, 9]);
+        let sigma = random.one_of(&[0.03, 0.05, 0.08]);
+        let rows = table(&mut random, count, sigma, Matter::Nothing).rows;
+        for (name, noise) in
+            [("alone", None), ("told", Some(Spread { deviation: sigma, freedom: 6.0 }))]
+        {
+            let options = Options { threads: Some(4.0), noise, ..Options::default() };
+            let found = knee::find(&rows, &options);
+            let has = |flag| found.flags.contains(&flag);
+            score.add(&format!("no outlier, {name}, noise {sigma}"), !has(Flag::Outlier));
+            score.add(&format!("no drop, {name}, noise {sigma}"), !has(Flag::Drop));
+        }
+    }
+    score.print();
+    for (noise, outlier, drop) in [("0.03", 0.87, 0.85), ("0.05", 0.73, 0.78), ("0.08", 0.68, 0.76)]
+    {
+        score.at_least(&format!("no outlier, alone, noise {noise}"), outlier);
+        score.at_least(&format!("no drop, alone, noise {noise}"), drop);
+        score.at_least(&format!("no outlier, told, noise {noise}"), 0.93);
+        score.at_least(&format!("no drop, told, noise {noise}"), 0.95);
+    }
+}
+
+/// (3.2, 8) What a sentence rests on leaving out is in it.
+#[test]
+fn a_setting_that_is_left_out_is_in_the_sentence() {
+    let row = |(o, iops): (u64, f64)| {
+        let latency_ms = Some(4.0 * o as f64 / iops * 1e3);
+        Row { o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
+    };
+    let rates = [12_500.0, 25_000.0, 50_000.0, 95_000.0, 75_000.0, 100_500.0, 100_000.0, 100_200.0];
+    let rows: Vec<Row> = [1, 2, 4, 8, 16, 32, 64, 128].into_iter().zip(rates).map(row).collect();
+    let find =
+        |noise| knee::find(&rows, &Options { threads: Some(4.0), noise, ..Options::default() });
+    let found = find(None);
+    assert_eq!((found.verdict, found.outliers()), (Verdict::Knee, vec![16]), "{}", found.reason);
+    assert!(found.reason.contains("left out, as off the curve: o16"), "{}", found.reason);
+    // Runs elsewhere differ by as much as this one is off.
+    let noisy = find(Some(Spread { deviation: 0.08, freedom: 6.0 }));
+    assert!(noisy.outliers().is_empty() && !noisy.reason.contains("left out"), "{}", noisy.reason);
 }
