@@ -70,7 +70,9 @@ pub(super) fn judge(knee: &mut Knee, concave: &Concave, doubt: &Doubt, options: 
     let gain = top - fitted[0];
     let plateau = plateau(settings, concave);
     let ceiling = plateau.and_then(|plateau| ceiling::find(settings, concave, plateau));
-    let plateau = ceiling.map(|ceiling| ceiling.first).or(plateau);
+    // The fit's own is as good where it is a neighbour.
+    let apart = |first: &usize| plateau.is_some_and(|plateau| plateau.abs_diff(*first) > 1);
+    let plateau = ceiling.map(|ceiling| ceiling.first).filter(apart).or(plateau);
     // What lies beyond the plateau rises by less than matters: it does not make a knee of a flat range.
     let gain_to_plateau = fitted[plateau.unwrap_or(last)] - fitted[0];
 
