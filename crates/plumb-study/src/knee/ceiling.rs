@@ -15,8 +15,7 @@ const WINDOW_LEAST: usize = 8;
 const STEEP: f64 = 0.6;
 /// Ratio of the last load to the corner's over which a level has to be seen (2.11).
 const RANGE: f64 = 1.5;
-/// Noise of ln X that is taken at least, and how much more than the noise the two arms may leave.
-const NOISE_LEAST: f64 = 0.004;
+/// How much more than the noise the two arms may leave.
 const LEFT_MOST: f64 = 1.25;
 /// Noise, for each root of a setting in sight, up to which a curve that bends gradually would show.
 const NOISE_MOST: f64 = 0.008;
@@ -66,7 +65,7 @@ pub(super) fn find(settings: &[Setting], concave: &Concave, plateau: usize) -> O
     if below < BELOW_LEAST || level.len() < LEVEL_LEAST || arms.slope < STEEP {
         return None;
     }
-    let noise = concave.sigma.max(NOISE_LEAST);
+    let noise = concave.sigma;
     let error = noise / arms.slope * (1.0 / level.len() as f64 + 4.0 / below as f64).sqrt();
     let us: Vec<f64> = level.iter().map(|(u, _)| *u).collect();
     let slope_error = noise / spread(&us).sqrt();
