@@ -94,6 +94,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
                 return 2.into();
             }
         },
+        noise: None,
     };
     let layout = Layout {
         devices: number("ssds"),

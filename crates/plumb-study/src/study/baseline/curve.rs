@@ -42,7 +42,7 @@ impl BaselinePlanner {
             same_but_o(&run.setting, setting) && run.step != Step::RandomTwo.keyword()
         };
         let rows = rows(runs.iter().filter(is_own));
-        let options = self.options.knee_options(setting);
+        let options = self.options.knee_options(setting, runs);
         if self.options.is_exhaustive() {
             return self.whole_range(step, setting, runs, &rows);
         }
@@ -55,7 +55,7 @@ impl BaselinePlanner {
         if used >= most || left <= reserve {
             return Ask::Have(knee::find(&rows, &options));
         }
-        match self.search(step, setting, &rows) {
+        match self.search(step, setting, (&rows, &options)) {
             // One that failed is not tried again.
             bracket::Step::Measure(o) if tries(&with(setting, o), runs) > 0 => {
                 Ask::Have(knee::find(&rows, &options))
@@ -78,26 +78,33 @@ impl BaselinePlanner {
     }
 
     /// What a search that has these rows does next.
-    fn search(&self, step: Step, setting: &Setting, rows: &[knee::Row]) -> bracket::Step {
+    fn search(
+        &self,
+        step: Step,
+        setting: &Setting,
+        (rows, options): (&[knee::Row], &knee::Options),
+    ) -> bracket::Step {
         let limit = self.options.o_most(step, setting);
-        let options = self.options.knee_options(setting);
         let (from, climb) = match step {
             // Pre-test 2 has run one of its settings.
             Step::RandomOne => (1, Climb::Leaping),
             _ => (SEQUENTIAL_FROM.min(limit), Climb::Striding),
         };
-        match bracket::next(rows, from, limit, &options, climb) {
+        match bracket::next(rows, from, limit, options, climb) {
             bracket::Step::Done(found) if found.verdict == knee::Verdict::Flat && from > 1 => {
-                bracket::next(rows, 1, limit, &options, climb)
+                bracket::next(rows, 1, limit, options, climb)
             }
             next => next,
         }
     }
 
     /// Whether a search that has these rows would go on if there were runs for it.
-    pub(super) fn goes_on(&self, step: Step, setting: &Setting, rows: &[knee::Row]) -> bool {
+    pub(super) fn goes_on(&self, step: Step, setting: &Setting, runs: &[RunRecord]) -> bool {
+        let options = self.options.knee_options(setting, runs);
+        let own = runs.iter().filter(|run| same_but_o(&run.setting, setting));
         let is_search = !self.options.is_exhaustive();
-        is_search && matches!(self.search(step, setting, rows), bracket::Step::Measure(_))
+        let next = || self.search(step, setting, (&rows(own), &options));
+        is_search && matches!(next(), bracket::Step::Measure(_))
     }
 
     /// The same of every setting of a range, which is extended where the curve still rises (2.6).
@@ -108,7 +115,7 @@ impl BaselinePlanner {
         runs: &[RunRecord],
         rows: &[knee::Row],
     ) -> Ask<Knee> {
-        let options = self.options.knee_options(setting);
+        let options = self.options.knee_options(setting, runs);
         let limit = self.options.o_most(step, setting);
         let missing = |range: RangeInclusive<u64>| {
             // In a random order as published; beyond that upwards, as each run may be the last that is needed.

@@ -192,7 +192,7 @@ impl Study<'_> {
         finding.title = title.to_owned();
         if self.never_plateaued(step, template, &knee) {
             self.say_never(&mut finding, step, template);
-        } else if self.is_complete && self.is_cut_short(step, template, &knee, &all) {
+        } else if self.is_complete && self.is_cut_short(step, template, &knee) {
             self.say_cut_short(&mut finding, step, template, &knee);
         }
         let before = own.iter().copied().filter(|run| run.step != Step::Confirm.keyword());
@@ -233,15 +233,9 @@ impl Study<'_> {
     }
 
     /// (4.4) Whether the search ended where throughput still rose for no other reason than that no runs were left.
-    fn is_cut_short(
-        &self,
-        step: Step,
-        template: &Setting,
-        knee: &knee::Knee,
-        all: &[knee::Row],
-    ) -> bool {
+    fn is_cut_short(&self, step: Step, template: &Setting, knee: &knee::Knee) -> bool {
         let planner = BaselinePlanner::new(self.options.clone());
-        knee.verdict == knee::Verdict::Extend && planner.goes_on(step, template, all)
+        knee.verdict == knee::Verdict::Extend && planner.goes_on(step, template, self.runs)
     }
 
     fn say_cut_short(
