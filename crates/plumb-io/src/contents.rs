@@ -284,7 +284,13 @@ fn inspect_file(
         match mark::verify(descriptor, path, tree) {
             Ok(Standing::Intact | Standing::BeingWritten { .. } | Standing::HalfMade) => {}
             Ok(Standing::Unmarked) => {
-                findings.push(data(format!("{size} bytes that Plumb did not write")));
+                let held = reopen(descriptor, OFlags::empty()).ok().and_then(|file| {
+                    marks_at_head(&File::from(file), size.unsigned_abs()).ok()?.into_iter().next()
+                });
+                findings.push(data(match held {
+                    Some((_, what)) => format!("{what}, {size} bytes"),
+                    None => format!("{size} bytes that Plumb did not write"),
+                }));
             }
             Ok(Standing::Changed(how)) => {
                 findings.push(data(format!("Plumb made it, but it was changed since: {how}")));

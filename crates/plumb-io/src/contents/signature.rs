@@ -107,6 +107,9 @@ const FORMATS: &[Format] = &[
     format("dm-integrity device", 0, b"integrt\0"),
     format("dm-snapshot store", 0, b"SnAp"),
     format("VDO device", 0, b"dmvdo001"),
+    // Two copies of what says so lie at each end.
+    format("disk of a Plumb storage pool", 65_536, b"PLUMBSB1"),
+    format("disk of a Plumb storage pool", 131_072, b"PLUMBSB1"),
     format("Stratis pool member", 516, b"!Stra0tis\x86\xff\x02^\x41rh"),
     format("Ceph BlueStore device", 0, b"bluestore block device"),
     format("Oracle ASM disk", 32, b"ORCLDISK"),

@@ -36,6 +36,12 @@ fn an_empty_file_may_be_written_to_and_a_full_one_not() {
     // Zeros and holes are somebody's, too: an image, a database's log.
     File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
     assert_eq!(file_report(&path), "Refused: Data f: 1048576 bytes that Plumb did not write");
+    // What is known is told by its name.
+    let mut image = vec![0; 1 << 20];
+    image[65_536..65_544].copy_from_slice(b"PLUMBSB1");
+    std::fs::write(&path, &image).expect("a file");
+    let held = "disk of a Plumb storage pool, 1048576 bytes";
+    assert_eq!(file_report(&path), format!("Refused: Data f: {held}"));
 }
 
 #[test]

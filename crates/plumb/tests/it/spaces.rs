@@ -234,6 +234,7 @@ fn mistakes_are_refused_with_a_word() {
     };
     says("pool new tank x.img", 3, &["already"]);
     says("pool new other a.img", 3, &["In a Pool", "--destroy a.img"]);
+    says("run -w100 -d1 a.img", 3, &["disk of a Plumb storage pool", "--destroy"]);
     says("pool new other nothing.img", 1, &["cannot open disk", "nothing.img"]);
     says("pool show none", 1, &["no pool named 'none'", "tank"]);
     // HLT-5: whoever watches health takes 1 for a Warning and 2 for Unhealthy.
