@@ -329,7 +329,11 @@ impl Log {
         let known = self.flushed.max(self.told);
         let flushed = sealed.map(|sealed| sealed.flushed).filter(|lsn| *lsn > known);
         self.told = flushed.unwrap_or(self.told);
-        let tail = sealed.map(|sealed| sealed.tail).filter(|link| link.lsn > self.tail.lsn);
+        let tail = match active(Mutation::TailUnsealed) {
+            true => sealed.map(|_| self.passable()),
+            false => sealed.map(|sealed| sealed.tail),
+        };
+        let tail = tail.filter(|link| link.lsn > self.tail.lsn);
         let flushed = flushed.map(|lsn| Record::LogFlushed { vdisk, lsn });
         let tail = tail.map(|link| Record::LogTail { vdisk, link });
         flushed.into_iter().chain(tail)

@@ -267,7 +267,9 @@ impl<Q: FlushQueue> Core<Q> {
         }
         if repaired {
             let disks: Vec<u16> = copies.iter().map(|copy| copy.1).collect();
-            failed.extend(self.io.flush(&disks));
+            if !active(Mutation::LogRepairUnflushed) {
+                failed.extend(self.io.flush(&disks));
+            }
             self.do_without(failed)?;
             if self.members.log_copies(vdisk).next().is_none() {
                 // The last of them went for the sake of others (C10).

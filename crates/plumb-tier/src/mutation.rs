@@ -284,6 +284,10 @@ rules! {
     BlamedUnheard,
     /// A move of an extent that nobody writes to goes on copying what does not verify.
     QuietMovesOn,
+    /// The tail of a cache's log passes what is superseded by records that were written behind the flush of its round.
+    TailUnsealed,
+    /// Copies of a cache's log that a start made equal are not flushed.
+    LogRepairUnflushed,
     /// A disk that was asked for before it was taken offline comes back.
     OfflineOverruled,
     /// Slots that a disk does not answer have no others in their place.
@@ -377,6 +381,8 @@ impl Mutation {
         (Self::UnmappedStayStale, "what is mapped behind an older copy: torture/older_copies.rs"),
         (Self::BlamedUnheard, "an engine that stood still: torture/stalled.rs"),
         (Self::QuietMovesOn, "what is spoilt and moves: torture/faults.rs"),
+        (Self::TailUnsealed, "properties of logs: properties.rs"),
+        (Self::LogRepairUnflushed, "a log on disks without a journal: torture/log_elsewhere.rs"),
         (Self::OfflineOverruled, "disks that are taken offline: torture/offline.rs"),
         (Self::HungNotReplaced, "a disk that hangs with all slots: torture/hung_slots.rs"),
         (Self::FewAreOpen, "no rule: torture/undecided.rs"),

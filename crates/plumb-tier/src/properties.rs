@@ -10,6 +10,7 @@ use crate::format::{
     Row, Tier, VirtualDisk,
 };
 use crate::log::{LineState, Log};
+use crate::mutation::{Mutation, set};
 use crate::random::Random;
 
 const CASES: usize = 10_000;
@@ -293,6 +294,42 @@ fn a_set_of_extents_is_a_set() {
         }
         assert_eq!((set.has(extent), set.len() as usize), (model.contains(&extent), model.len()));
     }
+}
+
+/// WBC-2: the tail moves over a record that was superseded once what superseded it was flushed, and no round before.
+#[test]
+fn a_log_keeps_what_is_superseded_by_what_is_not_flushed() {
+    let cache = CacheConfig {
+        bytes: 256 << 10,
+        copies: vec![CacheCopy { disk: 0, current: true, slabs: vec![0] }],
+    };
+    let tails = || {
+        let mut log = Log::new(&cache, &geometry(), 7);
+        let write = |log: &mut Log| {
+            let link = log.link;
+            log.admit(link, &[LogRange { block: 3, count: 1, zeros: false }], &[9]);
+            log.link = Link { lsn: link.lsn + 1, position: link.position + 8192, ..link };
+        };
+        write(&mut log);
+        let round = |log: &mut Log, meanwhile: bool| {
+            log.seal();
+            if meanwhile {
+                write(log);
+            }
+            let tail = log.records_of_round(0).find_map(|record| match record {
+                Record::LogTail { link, .. } => Some(link.lsn),
+                _ => None,
+            });
+            log.end_round();
+            tail
+        };
+        [round(&mut log, true), round(&mut log, false)]
+    };
+    assert_eq!(tails(), [None, Some(2)]);
+    set(Some(Mutation::TailUnsealed));
+    let without = tails();
+    set(None);
+    assert_eq!(without[0], Some(2));
 }
 
 /// Rounds, flushes of the log beside them and checkpoints, in any order: how far the journal says that a log is durable never goes back,

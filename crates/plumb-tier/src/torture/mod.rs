@@ -53,6 +53,8 @@ mod left_out;
 mod live_rot;
 mod lives;
 #[cfg(test)]
+mod log_elsewhere;
+#[cfg(test)]
 mod log_rot;
 mod lost_sectors;
 #[cfg(test)]
