@@ -203,6 +203,7 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
         }
         course.fill();
         course.swap();
+        course.wait();
         course.plan
     };
     let none = PlanLimits::none();
@@ -217,6 +218,9 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
     planned
 }
 
+/// What waits is no chance where it is this part of all host I/Os of the window.
+const ANOTHER_LOAD: u64 = 20;
+
 /// The plan as it grows.
 struct Course<'a> {
     heat: &'a Forecast<'a>,
@@ -227,6 +231,8 @@ struct Course<'a> {
     /// Swaps that chance may be the reason of, as many as may be made; `None` where there is no bound of them.
     ration: Option<u64>,
     is_settled: bool,
+    /// Those of which the ration has none left, hottest first.
+    waiting: Vec<Key>,
     used: u64,
     hottest: VecDeque<Key>,
     coldest: VecDeque<Key>,
@@ -272,6 +278,7 @@ impl<'a> Course<'a> {
             left: limits,
             ration,
             is_settled,
+            waiting: Vec::new(),
             used: survey.used,
             hottest: [].into(),
             coldest: [].into(),
@@ -419,9 +426,8 @@ impl<'a> Course<'a> {
                 Pair::Swaps => {}
                 Pair::MayBeChance if self.ration != Some(0) => {}
                 Pair::MayBeChance => {
-                    self.hottest.pop_front();
-                    self.coldest.pop_front();
-                    self.plan.put_off.push(hot.extent());
+                    // The victim is left for who is surer, however much colder.
+                    self.waiting.extend(self.hottest.pop_front());
                     continue;
                 }
                 Pair::HotStays => {
@@ -447,6 +453,40 @@ impl<'a> Course<'a> {
                 self.coldest.pop_front();
             }
             self.swap_pair((victim, hot.extent()), (reason, MoveReason::Heat));
+        }
+    }
+
+    /// What the ration leaves waits, unless all of it together is too much of what hosts ask for to be left to chance: another load.
+    fn wait(&mut self) {
+        let (mut pairs, mut gain) = (Vec::new(), 0_u64);
+        let mut coldest = std::mem::take(&mut self.coldest);
+        'waiting: for hot in std::mem::take(&mut self.waiting) {
+            while let Some(cold) = coldest.front().copied() {
+                match self.judge(hot, (cold.extent(), cold.cold_score()), false) {
+                    Pair::Swaps | Pair::MayBeChance => {
+                        coldest.pop_front();
+                        let ios = |key: Key| self.heat.extent(key.extent()).ios();
+                        gain = gain.saturating_add(ios(hot).saturating_sub(ios(cold)));
+                        pairs.push((cold.extent(), hot.extent()));
+                        continue 'waiting;
+                    }
+                    Pair::VictimStays => {
+                        coldest.pop_front();
+                    }
+                    Pair::HotStays => continue 'waiting,
+                    Pair::NoneDoes => break 'waiting,
+                }
+            }
+        }
+        if gain < self.plan.ios / ANOTHER_LOAD {
+            self.plan.put_off.extend(pairs.iter().map(|pair| pair.1));
+            return;
+        }
+        for pair in pairs {
+            if !self.affords(2, 1) {
+                return;
+            }
+            self.swap_pair(pair, (MoveReason::Heat, MoveReason::Heat));
         }
     }
 
