@@ -149,11 +149,12 @@ mod tests {
     }
 
     /// Of thirty extents above that are cold, and of those below: three have 60 I/Os, twenty have 18, which chance makes of none with six deviations.
-    fn planned(hours: u64, history: &MoveHistory, limits: PlanLimits) -> Plan {
+    /// The others above have so many each.
+    fn planned_beside(others: u64, hours: u64, history: &MoveHistory, limits: PlanLimits) -> Plan {
         let mut heat = HeatMap::new(HeatSettings::new(2000));
         heat.begin_window();
         heat.advance(hours);
-        (30..1000).for_each(|extent| heat.record_many(extent, HostIoKind::Read, 100));
+        (30..1000).for_each(|extent| heat.record_many(extent, HostIoKind::Read, others));
         (1500..1503).for_each(|extent| heat.record_many(extent, HostIoKind::Read, 60));
         (1600..1620).for_each(|extent| heat.record_many(extent, HostIoKind::Read, 18));
         plan(&PlanRequest {
@@ -172,7 +173,7 @@ mod tests {
     fn what_chance_may_be_the_reason_of_waits_when_the_ration_is_used_up() {
         let none = PlanLimits::none();
         let told = |hours, history: &MoveHistory, limits| {
-            let plan = planned(hours, history, limits);
+            let plan = planned_beside(100, hours, history, limits);
             (plan.within_budget(TierName::Performance), plan.put_off.len(), plan.budget_spent)
         };
         let mut history = MoveHistory::new();
@@ -184,5 +185,21 @@ mod tests {
         // What waits takes nothing of a budget.
         let two = PlanLimits { promoted: 2, ..none };
         assert_eq!(told(48, &history, two).0, 2);
+    }
+
+    /// Where it is much of what hosts ask for it is another load, and does not wait; a budget holds for it.
+    #[test]
+    fn another_load_does_not_wait() {
+        let mut history = MoveHistory::new();
+        history.spend(&up(10), &settled(), 1000);
+        let told = |others, limits| {
+            let plan = planned_beside(others, 48, &history, limits);
+            (plan.within_budget(TierName::Performance), plan.put_off.len(), plan.budget_spent)
+        };
+        let none = PlanLimits::none();
+        // 360 of 7,330 I/Os are less than a twentieth; of 6,360 they are more.
+        assert_eq!(told(7, none), (3, 20, false));
+        assert_eq!(told(6, none), (23, 0, false));
+        assert_eq!(told(6, PlanLimits { promoted: 10, ..none }).0, 10);
     }
 }
