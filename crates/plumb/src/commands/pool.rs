@@ -62,6 +62,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommand(
             Command::new("remove")
+                .alias("rm")
                 .about("Destroy a pool: its disks are free again")
                 .args([
                     report::pool_argument(),

@@ -6,7 +6,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plumb_tier::NewVirtualDisk;
 use plumb_tier::pool::{self, DiskStanding, Look, PoolError};
 use plumb_tier::{ChangeError, CreateError, MediaType};
-use serde_json::json;
+use plumb_units::Bytes;
+use serde_json::{Value, json};
 
 use super::space::report::{self, Reply, VdiskError};
 
@@ -134,7 +135,24 @@ fn make(matches: &ArgMatches) -> report::Outcome {
         reply.text.push_str(&format!("warning: {why}\n"));
         reply.json["warning"] = why.into();
     }
+    reply.text.push_str(&rounded(&wanted, &reply.json, look.geometry.slab_bytes));
     Ok(reply)
+}
+
+/// What is said of tiers that became larger than was asked: they are made of whole slabs, one on the disk of each column.
+fn rounded(wanted: &NewVirtualDisk, made: &Value, slab_bytes: u64) -> String {
+    let tiers = made["tiers"].as_array().into_iter().flatten();
+    let asked = wanted.tier_bytes.into_iter().filter(|bytes| *bytes > 0);
+    let larger = tiers.zip(asked).filter_map(|(tier, asked)| {
+        let bytes = tier["bytes"].as_u64().filter(|bytes| *bytes > asked)?;
+        let (media, columns) = (tier["media"].as_str()?, made["columns"].as_u64()?);
+        let (bytes, asked, slab) = (Bytes(bytes), Bytes(asked), Bytes(slab_bytes));
+        Some(format!(
+            "note: its {media} tier has {bytes} where {asked} were asked for: whole slabs of {slab} in {columns} \
+             column(s)\n"
+        ))
+    });
+    larger.collect()
 }
 
 /// A size with a unit, or 0.

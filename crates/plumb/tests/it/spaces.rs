@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use plumb_units::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -294,6 +295,29 @@ fn mistakes_are_refused_with_a_word() {
     // The name of a file is not that of a space.
     std::fs::write(place.file("space:tank"), vec![0; 1 << 20]).expect("written");
     place.plumb("run -d1 -W0 -b4K ./space:tank").ends_with(0);
+}
+
+/// Section 3: tiers are made of whole slabs. What is larger than was asked for is told, as by LVM.
+#[test]
+fn a_tier_that_is_rounded_up_says_so() {
+    let place = Place::new();
+    place.plumb("pool new tank --file-size 96M a.img b.img").succeeds_quietly();
+    let bytes = |shown: &Value| shown["tiers"][0]["bytes"].as_u64().expect("it has a tier");
+    let made = place.plumb("vdisk new tank/odd --size 5000001 --resiliency simple").ends_with(0);
+    let slabs = bytes(&place.json("vdisk show tank/odd"));
+    assert!(slabs > 5_000_001, "{slabs}");
+    let note = format!(
+        "note: its ssd tier has {} where {} were asked for",
+        Bytes(slabs),
+        Bytes(5_000_001)
+    );
+    assert!(made.stdout.contains(&note) && made.stdout.contains("in 2 column(s)"), "{made:?}");
+    let made = place
+        .plumb(&format!("vdisk new tank/whole --size {slabs} --resiliency simple"))
+        .ends_with(0);
+    assert!(!made.stdout.contains("note:"), "{made:?}");
+    assert_eq!(bytes(&place.json("vdisk show tank/whole")), slabs);
+    place.plumb("pool rm tank").succeeds_quietly();
 }
 
 /// Names of the events of a pool that were written down.
