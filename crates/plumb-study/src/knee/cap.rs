@@ -1,7 +1,7 @@
 //! Ceilings (method, 2.11): throughput that stays the same while the load grows.
 
 use super::Setting;
-use super::ceiling::Ceiling;
+use super::ceiling::{self, Ceiling};
 use super::fit::Concave;
 use crate::identities::MIB;
 use crate::stats::describe::{deviation, median};
@@ -114,6 +114,9 @@ pub(super) fn look(
     ceiling: Option<Ceiling>,
 ) -> CapEvidence {
     let here = look_from(settings, concave, plateau);
+    if ceiling::is_sloped(settings, concave, plateau) {
+        return CapEvidence { is_level: false, ..here };
+    }
     if let Some(ceiling) = ceiling {
         let last = settings.iter().rfind(|setting| setting.counts()).map_or(0.0, |s| s.u);
         return CapEvidence {

@@ -3,6 +3,7 @@
 use super::Setting;
 use super::fall::Fall;
 use super::rough::Doubt;
+use super::settings::Spread;
 use crate::stats::describe::{MAD_TO_SD, absolute_deviation, median};
 use crate::stats::distribution::{t_95, t_quantile};
 use crate::stats::line::Line;
@@ -19,6 +20,8 @@ pub struct ConcaveFit {
     pub sigma: f64,
     /// SD of ln X that is reckoned with: σ, or what is assumed where that is not known.
     pub noise: f64,
+    /// Its degrees of freedom, from residuals and repetitions.
+    pub freedom: f64,
     /// Whether residuals and repetitions tell the noise.
     pub is_noise_known: bool,
     /// (o, change of elasticity) of each corner.
@@ -59,6 +62,8 @@ const OUTLIERS_MOST: usize = 32;
 const KNOTS_MOST: usize = 192;
 /// The smallest scale, in ln X.
 const SCALE_LEAST: f64 = 0.002;
+/// How many times further off than by least squares those that stay in a robust fit may be.
+const LOST: f64 = 2.0;
 /// Degrees of freedom up to which the noise is not known: pieces of a curve come near to so few settings whatever it is
 /// (docs/decisions/0227-noise-that-a-curve-hides.md).
 const UNKNOWN_TO: f64 = 2.0;
@@ -66,7 +71,7 @@ const UNKNOWN_TO: f64 = 2.0;
 /// downwards, every one of them, is not chance (docs/decisions/0320-curves-without-noise.md).
 const CORNERS_KNOWN: usize = 10;
 /// SD between runs that is assumed where nothing tells it (6.2).
-const NOISE_ASSUMED: f64 = 0.015;
+pub(super) const NOISE_ASSUMED: f64 = 0.015;
 /// The factor of an error that is known.
 const NORMAL_95: f64 = 1.96;
 
@@ -125,6 +130,8 @@ impl Concave {
         }
         // A scale from few residuals may be narrow by chance: what the rest scatters by has the last word
         // (docs/decisions/0171-noise-from-few-runs.md).
+        let mut as_noise = Vec::new();
+        fit = fit.or_plain(settings, &base);
         while let Some((place, reach)) = fit.nearest(settings, &base, &taken) {
             let (index, weight) = taken[place];
             let off = (settings[index].ln_x - fit.fitted[index]).abs();
@@ -132,15 +139,22 @@ impl Concave {
             if off > reach.max(rough) {
                 break;
             }
-            // What is taken for noise then is no reason to give a setting less weight.
             if off > reach {
-                scale = scale.max(off / CUT_OFF * 2.0);
+                as_noise.push(index);
             }
             taken.remove(place);
             base[index] = weight;
             settings[index].off_curve = false;
-            fit = Self::robust(settings, &base, scale);
+            fit = match as_noise.is_empty() {
+                true => Self::robust(settings, &base, scale).or_plain(settings, &base),
+                false => Self::weighted(settings, &base),
+            };
         }
+        // What is taken for noise counts in full. How far off it is can be told once all that stays is in the fit
+        // (docs/decisions/0342-what-few-settings-tell-of-noise.md).
+        let residuals = fit.residuals(settings);
+        let most = as_noise.iter().map(|index| residuals[*index].abs()).fold(0.0, f64::max);
+        scale = scale.max(most / CUT_OFF * 2.0);
         if let Some(fall) = fall {
             fit.fall = Some(fall.beside(&fit));
             fit.fitted = settings.iter().map(|setting| fit.at(setting.u)).collect();
@@ -186,14 +200,10 @@ impl Concave {
         Some((place, reach * (dot(&inside, &inside) / freedom).sqrt()))
     }
 
-    /// The scale of a first look at the settings whose runs agree with each other.
-    pub(super) fn first_scale(settings: &[Setting]) -> f64 {
-        let weight = |setting: &Setting| if setting.scatters() { 0.0 } else { 1.0 };
-        let base: Vec<f64> = settings.iter().map(weight).collect();
-        if base.iter().filter(|weight| **weight > 0.0).count() < super::FEWEST {
-            return 0.0;
-        }
-        Self::weighted(settings, &base).spread(settings, &base).max(SCALE_LEAST)
+    /// What the fit leaves of the settings that count; `None` where its pieces take all of them.
+    pub(super) fn left_over(&self, settings: &[Setting]) -> Option<Spread> {
+        let freedom = self.left(settings);
+        (freedom > 0.0).then(|| Spread { deviation: self.deviation(settings), freedom })
     }
 
     /// A robust SD of the residuals.
@@ -221,6 +231,17 @@ impl Concave {
             fit = Self::weighted(settings, &weights);
         }
         fit
+    }
+
+    /// This robust fit of the settings with weight, or that of least squares where this one has lost them: a scale that is far
+    /// too small leaves the rest of the weights to a few settings, and the fit goes anywhere between and beyond them.
+    fn or_plain(self, settings: &[Setting], base: &[f64]) -> Self {
+        let plain = Self::weighted(settings, base);
+        let squares = |fit: &Self| -> f64 {
+            let residuals = fit.residuals(settings);
+            counted(base).into_iter().map(|index| residuals[index].powi(2)).sum()
+        };
+        if squares(&self) > LOST.powi(2) * squares(&plain) { plain } else { self }
     }
 
     pub(super) fn weighted(settings: &[Setting], weights: &[f64]) -> Self {
@@ -350,6 +371,7 @@ impl Concave {
             scale: self.scale,
             sigma: self.sigma,
             noise,
+            freedom: self.freedom,
             is_noise_known,
         }
     }

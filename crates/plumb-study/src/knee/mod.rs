@@ -15,6 +15,7 @@ pub use cap::{CapEvidence, DeclaredCap, Limit, NamedCap, name_cap};
 pub use fit::ConcaveFit;
 pub use judge::{Flag, Verdict};
 pub use marks::{Marks, Policy};
+pub(crate) use rough::ASSUMED_FOR;
 pub use settings::{Dropped, Row, RunLaw, Setting, Spread};
 pub(crate) use settings::{IRREPRODUCIBLE_RUNS, contradicting, range};
 
@@ -145,8 +146,7 @@ pub fn find(rows: &[Row], options: &Options) -> Knee {
         knee.settings = prepared.settings;
         return knee;
     }
-    let curve_sigma = Concave::first_scale(&prepared.settings);
-    settings::mark_irreproducible(&mut prepared.settings, curve_sigma, &mut knee.notes);
+    settings::mark_irreproducible(&mut prepared.settings, options.noise, &mut knee.notes);
     let repetition_error = settings::repetition_error(&prepared.settings);
     let doubt = rough::Doubt::of(&prepared.settings, options.noise);
     let concave = Concave::through(&mut prepared.settings, repetition_error, &doubt);

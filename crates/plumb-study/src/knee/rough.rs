@@ -2,7 +2,7 @@
 //! (docs/decisions/0319-few-settings-may-be-rough.md).
 
 use super::Setting;
-use super::fit::{orthonormal, without};
+use super::fit::{Concave, NOISE_ASSUMED, orthonormal, without};
 use super::settings::{self, Spread};
 use crate::stats::distribution::t_quantile;
 use crate::stats::nonnegative::dot;
@@ -69,6 +69,24 @@ impl Doubt {
             .collect();
         (5..=FEW).contains(&points.len()).then(|| about_a_bend(&points))
     }
+}
+
+/// Degrees of freedom that what is assumed counts for beside what is known.
+pub(crate) const ASSUMED_FOR: f64 = 4.0;
+
+/// What runs of a curve differ by where few of its settings were repeated: what a curve leaves of the settings whose runs agree and
+/// what runs of other curves of the study differ by, beside what is assumed
+/// (docs/decisions/0342-what-few-settings-tell-of-noise.md).
+pub(super) fn of_few(settings: &[Setting], others: Option<Spread>) -> Spread {
+    let mut agreeing = settings.to_vec();
+    agreeing.iter_mut().for_each(|setting| setting.excluded = setting.scatters());
+    let doubt = Doubt::of(&agreeing, others);
+    let is_curve = agreeing.iter().filter(|setting| setting.counts()).count() >= super::FEWEST;
+    let left = is_curve
+        .then(|| Concave::through(&mut agreeing, 0.0, &doubt))
+        .and_then(|fit| fit.left_over(&agreeing));
+    let assumed = Spread { deviation: NOISE_ASSUMED, freedom: ASSUMED_FOR };
+    left.into_iter().chain(others).fold(assumed, Spread::with)
 }
 
 /// SD of values about the best curve of two straight arms and one bend between them, downwards.

@@ -1,6 +1,6 @@
 //! Rows to settings: what is left out, and one value per o.
 
-use super::Options;
+use super::{Options, rough};
 use crate::identities::{self, Consistency, Law, Window};
 use crate::stats::describe::{deviation, median, squares};
 use crate::stats::distribution::t_two_sided;
@@ -258,11 +258,12 @@ fn low_notes(rows: &[Row], found: &[Option<Law>]) -> Vec<String> {
 /// excluded.
 pub(super) fn mark_irreproducible(
     settings: &mut [Setting],
-    curve_sigma: f64,
+    others: Option<Spread>,
     notes: &mut Vec<String>,
 ) {
     let runs: Vec<&[f64]> = settings.iter().map(|setting| &*setting.runs).collect();
-    for index in contradicting(&runs, curve_sigma) {
+    let few = || rough::of_few(settings, others);
+    for index in contradicting(&runs, few) {
         let setting = &mut settings[index];
         setting.irreproducible = true;
         // Before that its runs say little of which of them is wrong (docs/decisions/0279-pairs-that-contradict-each-other.md).
@@ -283,23 +284,24 @@ pub(super) fn mark_irreproducible(
 }
 
 /// (3.3) Which settings have runs (a list of ln X for each) that differ by more than max(3 %, 3·σ·√2), σ being what the other
-/// settings' runs say or, where those are few, `few_sigma`; ascending. Three of σ are for one pair and a σ that is known: many
-/// pairs and a σ from few runs need more (docs/decisions/0171-noise-from-few-runs.md).
-pub(crate) fn contradicting(settings: &[&[f64]], few_sigma: f64) -> Vec<usize> {
+/// settings' runs say, together with `few` where those are few; ascending. Three of σ are for one pair and a σ that is known:
+/// many pairs and a σ from few runs need more (docs/decisions/0171-noise-from-few-runs.md).
+pub(crate) fn contradicting(settings: &[&[f64]], few: impl FnOnce() -> Spread) -> Vec<usize> {
     let pairs: usize = settings.iter().map(|s| s.len() * s.len().saturating_sub(1) / 2).sum();
     let share = 0.01 / (pairs as f64).max(1.0);
     let mut widest: Vec<usize> =
         (0..settings.len()).filter(|index| settings[*index].len() > 1).collect();
     widest.sort_by(|a, b| range(settings[*b]).total_cmp(&range(settings[*a])));
+    if widest.first().is_none_or(|index| range(settings[*index]) <= SCATTER) {
+        return Vec::new();
+    }
+    let few = (widest.len() <= TYPICAL_FROM).then(few);
     let stands_off = |count: &usize| {
         let range = range(settings[widest[count - 1]]);
-        let (sigma, freedom) = if widest.len() > TYPICAL_FROM {
-            pooled_run_deviation(settings, &widest[*count..])
-        } else {
-            (few_sigma, f64::INFINITY)
-        };
-        let off = range / (sigma.max(f64::MIN_POSITIVE) * std::f64::consts::SQRT_2);
-        range > SCATTER && off > 3.0 && tail(off, freedom) < share
+        let others = pooled_run_deviation(settings, &widest[*count..]);
+        let noise = few.map_or(others, |few| few.with(others));
+        let off = range / (noise.deviation.max(f64::MIN_POSITIVE) * std::f64::consts::SQRT_2);
+        range > SCATTER && off > 3.0 && tail(off, noise.freedom) < share
     };
     // The widest may hide one another: those up to the last that stands off the rest are it [Rosner 1983]. Of few settings that
     // were repeated several are no exception: what their runs differ by is the noise.
@@ -333,12 +335,12 @@ pub(crate) const IRREPRODUCIBLE_RUNS: usize = 5;
 const TYPICAL_FROM: usize = 3;
 
 /// The pooled SD of ln X between runs of these settings, and its degrees of freedom.
-fn pooled_run_deviation(settings: &[&[f64]], these: &[usize]) -> (f64, f64) {
+fn pooled_run_deviation(settings: &[&[f64]], these: &[usize]) -> Spread {
     let runs = || these.iter().map(|index| settings[*index]);
     let freedom: usize = runs().map(|runs| runs.len() - 1).sum();
     let within: f64 = runs().map(squares).sum();
     let freedom = freedom as f64;
-    ((within / freedom.max(1.0)).sqrt(), freedom)
+    Spread { deviation: (within / freedom.max(1.0)).sqrt(), freedom }
 }
 
 /// An SD and what it rests on.
@@ -348,6 +350,16 @@ pub struct Spread {
     pub deviation: f64,
     /// Its degrees of freedom.
     pub freedom: f64,
+}
+
+impl Spread {
+    /// Both pooled.
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        let squares = |one: Self| one.freedom * one.deviation.powi(2);
+        let freedom = self.freedom + other.freedom;
+        Self { deviation: ((squares(self) + squares(other)) / freedom.max(1.0)).sqrt(), freedom }
+    }
 }
 
 /// What runs of a setting differ by, of those that do not contradict each other; `None` without repetitions.

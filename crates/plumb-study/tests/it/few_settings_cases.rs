@@ -156,3 +156,55 @@ fn a_setting_that_is_left_out_is_in_the_sentence() {
     let noisy = find(Some(Spread { deviation: 0.08, freedom: 6.0 }));
     assert!(noisy.outliers().is_empty() && !noisy.reason.contains("left out"), "{}", noisy.reason);
 }
+
+/// (3.2, 2) A setting that is put back among the others is measured from a curve through all of them: without the last ones that
+/// goes on where they do not.
+#[test]
+fn what_is_put_back_is_no_noise_of_the_others() {
+    let os = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96];
+    let rates = [
+        1521.0, 3105.0, 4719.0, 6354.0, 9585.0, 12_973.0, 18_500.0, 25_381.0, 35_450.0, 38_744.0,
+        39_529.0, 37_717.0, 39_783.0,
+    ];
+    let row = |(o, iops): (u64, f64)| {
+        let latency_ms = Some(4.0 * o as f64 / iops * 1e3);
+        Row { o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
+    };
+    let rows: Vec<Row> = os.into_iter().zip(rates).map(row).collect();
+    let found = knee::find(&rows, &Options { threads: Some(4.0), ..Options::default() });
+    assert_eq!(found.verdict, Verdict::Knee, "{}", found.reason);
+    let sigma = found.fit.expect("a fit").sigma;
+    assert!(sigma < 0.04, "{sigma}");
+}
+
+/// (3.2, 2) Smooth curves at loads as users list them, run once: their noise is hardly ever told as several times what it is.
+#[test]
+fn noise_of_few_settings_is_not_told_too_large() {
+    let mut score = Score::default();
+    for seed in 0..3000 {
+        let mut random = Random::seeded(seed + 342_000);
+        let grid = random.one_of(&[0, 1, 2]);
+        let count = random.one_of(&[8, 10, 12, 13, 14]);
+        let os: Vec<u64> = match grid {
+            0 => (0..count.min(9)).map(|place| 1 << place).collect(),
+            1 => [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128][..count].to_vec(),
+            _ => (1..15).take(count).map(|place| place * 3).collect(),
+        };
+        let corner = os[os.len() - 1] as f64 / random.between(2.0, 6.0);
+        let sharpness = random.between(3.0, 12.0);
+        let sigma = random.one_of(&[0.02, 0.03]);
+        let row = |o: &u64| {
+            let v = (*o as f64 / corner).ln();
+            let truth = 9.0 - ((-sharpness * v).exp() + 1.0).ln() / sharpness;
+            let iops = (truth + sigma * random.normal()).exp();
+            let latency_ms = Some(4.0 * *o as f64 / iops * 1e3);
+            Row { o: *o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
+        };
+        let rows: Vec<Row> = os.iter().map(row).collect();
+        let found = knee::find(&rows, &Options { threads: Some(4.0), ..Options::default() });
+        score.add("not unclear", found.verdict != Verdict::Unclear);
+        score.add("noise", found.fit.is_some_and(|fit| fit.sigma < 3.0 * sigma));
+    }
+    score.at_least("not unclear", 0.999);
+    score.at_least("noise", 0.999);
+}

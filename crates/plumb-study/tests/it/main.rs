@@ -21,6 +21,7 @@ mod queueing_cases;
 mod quiet_cases;
 mod random;
 mod reading_cases;
+mod repetition_cases;
 mod resumption_cases;
 mod score;
 mod shape_cases;

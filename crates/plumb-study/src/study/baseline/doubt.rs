@@ -22,8 +22,12 @@ pub(super) fn irreproducible(runs: &[RunRecord], random: Option<&knee::Knee>) ->
         }
     }
     let logs: Vec<&[f64]> = groups.iter().map(|(_, logs)| &**logs).collect();
-    let few = random.and_then(|curve| curve.fit.as_ref()).map_or(ASSUMED, |fit| fit.noise);
-    let found = knee::contradicting(&logs, few.max(ASSUMED));
+    let fit = random.and_then(|curve| curve.fit.as_ref());
+    let few = || knee::Spread {
+        deviation: fit.map_or(ASSUMED, |fit| fit.noise.max(ASSUMED)),
+        freedom: fit.map_or(0.0, |fit| fit.freedom).max(knee::ASSUMED_FOR),
+    };
+    let found = knee::contradicting(&logs, few);
     found.into_iter().map(|index| groups[index].0.clone()).collect()
 }
 
