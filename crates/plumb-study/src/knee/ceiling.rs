@@ -12,9 +12,8 @@ use crate::stats::nonnegative::dot;
 const BELOW_LEAST: usize = 3;
 const LEVEL_LEAST: usize = 4;
 const WINDOW_LEAST: usize = 8;
-/// Settings beyond a corner that are many, and errors that their slope then may be off by.
-const MANY: usize = 12;
-const SLOPED: f64 = 1.6;
+/// Settings beyond a corner that are many.
+const MANY: usize = 10;
 /// Slope of a level (2.11).
 const LEVEL: f64 = 0.03;
 /// Elasticity of the way there (2.11).
@@ -107,7 +106,7 @@ pub(super) fn is_sloped(settings: &[Setting], concave: &Concave, plateau: usize)
             points.iter().map(|(u, _)| *u).filter(|u| *u >= corner - 1e-12).collect();
         (dot(&target, &target) - along * along / size, along / size, us)
     };
-    let Some(inner) = points.get(1..points.len().saturating_sub(MANY)) else { return false };
+    let Some(inner) = points.get(1..points.len().saturating_sub(1)) else { return false };
     let corners = inner.windows(2).flat_map(|pair| {
         let gap = pair[1].0 - pair[0].0;
         (0..PLACES).map(move |place| pair[0].0 + gap * place as f64 / PLACES as f64)
@@ -115,7 +114,7 @@ pub(super) fn is_sloped(settings: &[Setting], concave: &Concave, plateau: usize)
     let best = corners.map(arms).min_by(|a, b| a.0.total_cmp(&b.0));
     best.is_some_and(|(_, slope, us)| {
         let error = concave.sigma / spread(&us).sqrt();
-        slope.abs() > f64::max(LEVEL, SLOPED * error)
+        us.len() >= MANY && slope.abs() > f64::max(LEVEL, ERRORS * error)
     })
 }
 

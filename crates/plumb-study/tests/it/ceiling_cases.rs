@@ -202,3 +202,41 @@ fn ceilings_on_dense_settings_that_were_run_once() {
     score.at_least("plateau", 0.95);
     score.at_least("none, and none seen", 0.99);
 }
+
+/// (2.11) Every o, run once: what goes on rising beyond its corner, or falls, is level only where noise hides that it is not.
+#[test]
+fn slopes_that_many_settings_show_are_no_levels() {
+    let mut score = Score::default();
+    for seed in 0..2400 {
+        let mut random = Random::seeded(0x343_0000 + seed);
+        let (last, low, high) =
+            random.one_of(&[(24, 9.0, 16.0), (48, 18.0, 32.0), (36, 14.0, 24.0)]);
+        let corner = random.between(low, high);
+        let sigma = random.one_of(&[0.003, 0.005, 0.01, 0.02]);
+        let after = random.one_of(&[0.0, 0.05, 0.08, -0.06, -0.1]);
+        let row = |o: u64| {
+            let v = (o as f64 / corner).ln();
+            let truth = v * if v < 0.0 { 0.9 } else { after };
+            let iops = (10.0 + truth + sigma * random.normal()).exp();
+            let latency_ms = Some(4.0 * o as f64 / iops * 1e3);
+            Row { o, iops, latency_ms, latency_half_unit_ms: 0.0005, law: None }
+        };
+        let rows: Vec<Row> = (1..=last).map(row).collect();
+        let found = knee::find(&rows, &Options { threads: Some(4.0), ..Options::default() });
+        let has_flag = found.flags.contains(&Flag::Capped);
+        match after {
+            0.0 => score.add(&format!("capped, noise {sigma}"), has_flag),
+            _ if sigma <= 0.005 => score.add(&format!("none seen, slope {after}"), !has_flag),
+            _ => score.add(&format!("none seen, noise {sigma}"), !has_flag),
+        }
+    }
+    score.print();
+    for (noise, wanted) in [("0.003", 0.98), ("0.005", 0.98), ("0.01", 0.95), ("0.02", 0.9)] {
+        score.at_least(&format!("capped, noise {noise}"), wanted);
+    }
+    for slope in ["0.05", "0.08", "-0.06", "-0.1"] {
+        score.at_least(&format!("none seen, slope {slope}"), 0.97);
+    }
+    score.at_least("none seen, noise 0.01", 0.92);
+    score.at_least("none seen, noise 0.02", 0.6);
+}
