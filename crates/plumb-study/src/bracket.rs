@@ -38,22 +38,33 @@ const RUNS_MOST: usize = 200;
 /// First it climbs, doubling o until two successive doublings bring less than τ each; then it splits the
 /// wider gap beside what is recommended at its geometric mean until both are narrow, and the same beside the
 /// plateau, where that is another setting. By the balanced policy it looks first where the fit says that balance
-/// and recommendation are, tested or not: what it is asked for need not be near a tested setting.
+/// and recommendation are, tested or not: what it is asked for need not be near a tested setting. A climb by fours
+/// leaves gaps of which one holds the knee: there the gap is split first in which the curve may lie highest above the straight
+/// line, and where that may be.
 #[must_use]
 pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb) -> Step {
     let mut tested: Vec<u64> = rows.iter().map(|row| row.o).collect();
     tested.sort_unstable();
     tested.dedup();
-    if let Some(o) = climb(rows, &tested, (first, last), until) {
+    let up = climb(rows, &tested, (first, last), until);
+    if let Some(Up { o, bend: None }) = up {
         return Step::Measure(o);
     }
     let knee = knee::find(rows, options);
+    if let Some(Up { o, bend: Some((low, high)) }) = up {
+        // What lies in the step tells whether what lies beyond it is needed.
+        let is_split = tested.iter().any(|between| (low + 1..high).contains(between));
+        if is_split && knee.verdict != knee::Verdict::Knee {
+            return Step::Measure(o);
+        }
+    }
     let marks = knee.marks.filter(|_| tested.len() < RUNS_MOST);
     // A recommendation below the plateau is the smallest tested o that does: what lies beside it matters too.
     let beside = marks.map(|marks| [marks.recommended, marks.plateau]);
     let aims = marks.map(|marks| [marks.aims.1, marks.aims.0]);
     let aim = aims.into_iter().flatten().find(|o| is_far(&tested, *o));
-    match aim.or_else(|| beside.into_iter().flatten().find_map(|o| refine(&tested, o))) {
+    let rooms = (until == Climb::Striding).then_some(&knee);
+    match aim.or_else(|| beside.into_iter().flatten().find_map(|o| refine(&tested, o, rooms))) {
         Some(o) => Step::Measure(o),
         None => Step::Done(Box::new(knee)),
     }
@@ -66,8 +77,19 @@ const STRIDE: u64 = 4;
 /// Settings below which no curve says anything.
 const FEWEST: usize = 3;
 
+/// Elasticity over a step by fours up to which the curve bends far enough below its end that what lies inside is looked at before
+/// what lies beyond.
+const BENT: f64 = 2.0 / 3.0;
+
+/// The next step of a climb.
+struct Up {
+    o: u64,
+    /// The step by fours below it, where the knee may lie in that.
+    bend: Option<(u64, u64)>,
+}
+
 /// The next doubling; `None` when two in a row, or one, brought too little, or the range ends.
-fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) -> Option<u64> {
+fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) -> Option<Up> {
     let rate = |o: u64| {
         let of = |row: &&Row| row.o == o && row.iops > 0.0;
         let rates: Vec<f64> = rows.iter().filter(of).map(|row| row.iops.ln()).collect();
@@ -83,16 +105,29 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
     let mut flat = 0;
     let mut stride = 2;
     let mut has_leapt = until == Climb::Striding;
+    let mut bend = None;
     loop {
         if !tested.contains(&o) {
-            return Some(o);
+            return Some(Up { o, bend });
+        }
+        if o >= last && tested.len() < FEWEST {
+            // A leap to the end: what lies below that tells whether it still rises there.
+            let mut below = (first + 1).max(last / 2)..last;
+            return below.find(|o| !tested.contains(o)).map(|o| Up { o, bend: None });
         }
         if o >= last || (flat >= 2 && tested.len() >= FEWEST) {
             return None;
         }
         let mut above = tested.iter().copied().filter(|high| *high >= 2 * o);
         // Behind a leap there are no doublings: whatever was run in reach of one is a step.
-        let near = above.clone().find(|high| has_leapt && *high <= STRIDE * o);
+        let step = (o * stride).min(last);
+        let in_reach = |high: &u64| has_leapt && *high <= STRIDE * o;
+        let near = match until {
+            // What splits a step is none of the climb's.
+            Climb::Striding if tested.contains(&step) => None,
+            Climb::Striding => above.clone().rfind(in_reach),
+            _ => above.clone().find(in_reach),
+        };
         let may_leap = until == Climb::Leaping && o == first && !tested.contains(&(2 * o));
         let leap = above.rfind(|high| may_leap && is_steep(o, *high));
         has_leapt |= leap.is_some();
@@ -100,13 +135,15 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         let most = 2 * o;
         let short = tested.iter().copied().find(|high| 2 * *high >= 3 * o && *high < most);
         let short = short.filter(|_| until == Climb::Leaping && !tested.contains(&most));
-        let next = leap.or(near).or(short).unwrap_or((o * stride).min(last));
+        let next = leap.or(near).or(short).unwrap_or(step);
         if let Some(elasticity) = elasticity(o, next) {
             flat = match elasticity {
                 e if until != Climb::Twice && e < TAU / 2.0 => 2,
                 e if e < TAU => flat + 1,
                 _ => 0,
             };
+            let is_bent = until == Climb::Striding && next >= STRIDE * o && elasticity < BENT;
+            bend = is_bent.then_some((o, next));
         }
         stride = if has_leapt && is_steep(o, next) { STRIDE } else { 2 };
         o = next;
@@ -122,27 +159,92 @@ fn is_far(tested: &[u64], o: u64) -> bool {
     !near.any(|other| other.abs_diff(o) as f64 <= narrow / 2.0)
 }
 
-/// The geometric mean of the wider gap beside the plateau; `None` when both are narrow.
-fn refine(tested: &[u64], plateau: u64) -> Option<u64> {
-    let place = tested.iter().position(|o| *o == plateau)?;
+/// Height above a straight line, in ln X, up to which what lies between two settings matters little.
+const ROOM: f64 = 0.005;
+/// How far from where a curve may bend to the end of the gap a setting is wanted: it bends slowly, and flattens above its corner.
+const BEYOND: f64 = 0.4;
+/// The largest factor between a knee and the settings beside it that is not told.
+const COARSE: f64 = 1.5;
+
+/// Where to split one of the gaps beside the plateau: the wider one at its geometric mean, or that with more room by the curve
+/// where there is one; `None` when both are narrow.
+fn refine(tested: &[u64], plateau: u64, curve: Option<&Knee>) -> Option<u64> {
     let narrow = f64::max(1.0, GAP * plateau as f64);
-    let below = place.checked_sub(1).map(|before| (tested[before], plateau));
-    let above = tested.get(place + 1).map(|after| (plateau, *after));
-    below
-        .into_iter()
-        .chain(above)
-        .filter(|(low, high)| (high - low) as f64 > narrow)
-        .filter_map(|(low, high)| {
-            // Where a climb left more than doublings, what lies far off tells less than what is near.
-            let middle = (low as f64 * high as f64).sqrt();
-            let near = plateau as f64 * if high == plateau { FRAC_1_SQRT_2 } else { SQRT_2 };
-            let is_near = (middle < near) == (high == plateau);
-            let middle = if is_near { near } else { middle }.round();
-            let middle = plumb_units::convert::floor_u64(middle).clamp(low + 1, high - 1);
-            (!tested.contains(&middle)).then_some((high - low, middle))
-        })
-        .max()
-        .map(|(_, middle)| middle)
+    let is_wide = |(low, high): &(u64, u64)| (high - low) as f64 > narrow;
+    let gaps = beside(tested, plateau).into_iter().flatten().filter(is_wide);
+    let Some(knee) = curve else {
+        let split = |(low, high)| Some((high - low, halved(tested, plateau, (low, high))?));
+        return gaps.filter_map(split).max().map(|(_, middle)| middle);
+    };
+    let split = |(low, high): (u64, u64)| {
+        let ratio = high as f64 / low as f64;
+        match room(knee, (low, high)) {
+            Some((room, o)) if room > ROOM && !tested.contains(&o) => Some((room, ratio, o)),
+            _ => Some((0.0, ratio, halved(tested, plateau, (low, high))?)),
+        }
+    };
+    let wider = |a: &(f64, f64, u64), b: &(f64, f64, u64)| {
+        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(b.2.cmp(&a.2))
+    };
+    gaps.filter_map(split).max_by(wider).map(|(_, _, o)| o)
+}
+
+/// The gaps below and above a tested setting.
+fn beside(tested: &[u64], o: u64) -> [Option<(u64, u64)>; 2] {
+    let Some(place) = tested.iter().position(|other| *other == o) else { return [None; 2] };
+    let below = place.checked_sub(1).map(|before| (tested[before], o));
+    [below, tested.get(place + 1).map(|after| (o, *after))]
+}
+
+/// The middle of a gap beside the plateau.
+fn halved(tested: &[u64], plateau: u64, (low, high): (u64, u64)) -> Option<u64> {
+    // Where a climb left more than doublings, what lies far off tells less than what is near.
+    let middle = (low as f64 * high as f64).sqrt();
+    let near = plateau as f64 * if high == plateau { FRAC_1_SQRT_2 } else { SQRT_2 };
+    let is_near = (middle < near) == (high == plateau);
+    let middle = if is_near { near } else { middle }.round();
+    let middle = plumb_units::convert::floor_u64(middle).clamp(low + 1, high - 1);
+    (!tested.contains(&middle)).then_some(middle)
+}
+
+/// How far a concave curve may lie above the straight line over a gap, in ln X, and which o tells most of it. It lies below the
+/// lines through the settings on either side, which meet where it may bend.
+fn room(knee: &Knee, (low, high): (u64, u64)) -> Option<(f64, u64)> {
+    let fit = knee.fit.as_ref()?;
+    let place = knee.settings.iter().position(|setting| setting.o == low)?;
+    knee.settings.get(place + 1).filter(|setting| setting.o == high)?;
+    let level = |place: usize| Some((knee.settings.get(place)?, *fit.ln_x.get(place)?));
+    let slope = |from: usize| {
+        let ((a, low), (b, high)) = (level(from)?, level(from + 1)?);
+        Some((high - low) / (b.o as f64 / a.o as f64).ln())
+    };
+    let own = slope(place)?;
+    let before = place.checked_sub(1).and_then(slope).unwrap_or(1.0);
+    // Beyond the last setting it does not rise, as far as is known.
+    let after = slope(place + 1).unwrap_or_else(|| own.min(0.0));
+    let width = (high as f64 / low as f64).ln();
+    let (rise, fall) = (before - own, own - after);
+    if rise <= 0.0 || fall <= 0.0 {
+        return None;
+    }
+    let bend = fall / (rise + fall) * width;
+    let wanted = low as f64 * (bend + BEYOND * (width - bend)).exp();
+    let wanted = plumb_units::convert::floor_u64(wanted.round()).clamp(low + 1, high - 1);
+    Some((rise * bend, wanted))
+}
+
+/// The settings next to what is recommended, where one is so far off that the knee may be another one altogether.
+#[must_use]
+pub fn coarse(knee: &Knee) -> Option<(u64, u64)> {
+    let marks = knee.marks.filter(|_| knee.verdict == knee::Verdict::Knee)?;
+    let tested: Vec<u64> = knee.settings.iter().map(|setting| setting.o).collect();
+    let gaps = beside(&tested, marks.recommended);
+    let is_coarse =
+        |(low, high): &(u64, u64)| *high > low + 1 && *high as f64 > COARSE * *low as f64;
+    gaps.iter().flatten().any(is_coarse).then(|| {
+        let [below, above] = gaps;
+        (below.map_or(marks.recommended, |gap| gap.0), above.map_or(marks.recommended, |gap| gap.1))
+    })
 }
 
 #[cfg(test)]
@@ -277,6 +379,41 @@ mod tests {
             let stepped = search_with(&all, &[], Climb::Once);
             assert_eq!(search_with(&all, &[], Climb::Striding), stepped, "{servers}");
         }
+    }
+
+    #[test]
+    fn a_step_by_fours_is_split_where_its_corner_may_lie() {
+        for servers in [24.0, 40.0, 60.0, 80.0, 100.0, 130.0, 160.0] {
+            for sharpness in [2.5, 4.0, 8.0, 20.0] {
+                let all = device(576, servers, sharpness, 0.0);
+                let options = Options { policy: Policy::Throughput, ..Options::default() };
+                let wanted = knee::find(&all, &options).marks.expect("a knee").plateau as f64;
+                let mut rows: Vec<Row> = Vec::new();
+                // As many as a baseline keeps for a curve.
+                while rows.len() < 7 {
+                    match next(&rows, 2, 576, &options, Climb::Striding) {
+                        Step::Measure(o) => rows.extend(all.iter().find(|row| row.o == o)),
+                        Step::Done(_) => break,
+                    }
+                }
+                let run: Vec<u64> = rows.iter().map(|row| row.o).collect();
+                let found = knee::find(&rows, &options).marks.expect("a knee").plateau as f64;
+                println!("{servers} {sharpness}: {found} {wanted}: {run:?}");
+                let off = f64::max(found / wanted, wanted / found);
+                assert!(off <= 1.5, "{servers} {sharpness}: {found} instead of {wanted}: {run:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_leap_to_the_end_is_no_curve() {
+        let all: Vec<Row> = device(12, 400.0, 6.0, 0.0);
+        for (last, third) in [(12, 6), (6, 3), (3, 2)] {
+            let (run, _) = search_with(&all[..last], &[last as u64], Climb::Leaping);
+            assert_eq!(run[..2], [1, third], "{last}: {run:?}");
+        }
+        // Nothing lies between.
+        assert_eq!(search_with(&all[..2], &[2], Climb::Leaping).0, [1]);
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn notes(knee: &Knee, has_choice: bool) -> Vec<String> {
         let (first, last) = marks.indifferent;
         notes.push(match first == last {
             true => format!(
-                "any of o = {first}…{last} gives the same throughput within noise: no other tested setting"
+                "no other tested setting gives the same throughput as o = {first} within noise"
             ),
             false => format!("any of o = {first}…{last} gives the same throughput within noise"),
         });

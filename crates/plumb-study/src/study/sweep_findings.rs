@@ -19,7 +19,7 @@ use super::workloads::{Workload, workloads};
 use super::{Conditioning, Resumption, Setting, bottleneck, machine, remarks};
 use crate::decision;
 use crate::findings::Layout;
-use crate::knee::{self, Flag, Knee, Options, Row, Verdict};
+use crate::knee::{self, Flag, Knee, Marks, Options, Row, Verdict};
 use crate::percentile::{self, Mark};
 use crate::stats::describe::{deviation, median};
 use crate::stats::distribution::t_95;
@@ -449,12 +449,11 @@ pub(super) fn sentence(found: &Knee) -> String {
             let cap = found.named_cap.as_ref().map_or(String::new(), |cap| {
                 format!(" The ceiling is {}: more outstanding I/Os only add waiting.", cap.name)
             });
-            let (first, last) = marks.indifferent;
             format!(
-                "Use o = {}{figures}: beyond o = {} more outstanding I/Os are useless; any of o = {first}…{last} \
-                 gives the same throughput within noise{}.{cap}",
+                "Use o = {}{figures}: beyond o = {} more outstanding I/Os are useless{}{}.{cap}",
                 marks.recommended,
                 marks.plateau,
+                alike(found, marks),
                 outside(found, marks.recommended)
             )
         }
@@ -471,6 +470,31 @@ pub(super) fn sentence(found: &Knee) -> String {
     }
 }
 
+/// What another setting gives more, in ln X, before that is told.
+const TOLD: f64 = 0.01;
+
+/// Which settings have the plateau's throughput, in words. Of one alone nothing is said but what others give more, each of their
+/// I/Os too little.
+fn alike(found: &Knee, marks: Marks) -> String {
+    let (first, last) = marks.indifferent;
+    if first < last {
+        return format!("; any of o = {first}…{last} gives the same throughput within noise");
+    }
+    let counted = || found.settings.iter().filter(|setting| setting.counts());
+    let own = counted().find(|setting| setting.o == marks.plateau);
+    let most = counted().max_by(|a, b| a.ln_x.total_cmp(&b.ln_x));
+    let is_told = |(own, most): &(&knee::Setting, &knee::Setting)| {
+        most.o > own.o && most.ln_x - own.ln_x > TOLD
+    };
+    own.zip(most).filter(is_told).map_or_else(String::new, |(own, most)| {
+        format!(
+            "; o = {} gives {:.1} % more, which is less than its share",
+            most.o,
+            (most.ln_x - own.ln_x).exp_m1() * 100.0
+        )
+    })
+}
+
 /// What a recommended o gives less that lies below those with the plateau's throughput, in words; empty for one of them.
 fn outside(found: &Knee, recommended: u64) -> String {
     let Some((marks, fit)) = found.marks.zip(found.fit.as_ref()) else { return String::new() };
@@ -484,10 +508,11 @@ fn outside(found: &Knee, recommended: u64) -> String {
     };
     let less = level(recommended).zip(level(marks.plateau)).map(|(own, all)| -(own - all).exp_m1());
     less.map_or_else(String::new, |less| {
-        format!(
-            "; o = {recommended} lies outside and gives {:.1} % less, at a shorter latency",
-            less * 100.0
-        )
+        let whose = match first < last {
+            true => format!("lies outside and gives {:.1} % less", less * 100.0),
+            false => format!("gives {:.1} % less than o = {}", less * 100.0, marks.plateau),
+        };
+        format!("; o = {recommended} {whose}, at a shorter latency")
     })
 }
 

@@ -15,6 +15,8 @@ use crate::score::Score;
 
 /// Distance in true throughput that counts as none.
 const WITHIN: f64 = 0.03;
+/// Factor in outstanding I/Os that counts as none; what is less than one I/O off counts as none, too.
+const DEPTH_WITHIN: f64 = 1.5;
 
 /// How far the devices need to be filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +74,9 @@ fn drawn(number: u64, corner: (f64, f64)) -> SimulatedDevice {
 static DEVICES: LazyLock<Vec<(Kind, SimulatedDevice)>> = LazyLock::new(|| {
     let fabric =
         SimulatedDevice { max_iops: 200_000.0, sharpness: 6.0, ..filled_by(8.0, 12_000.0) };
+    let falling = SimulatedDevice { sharpness: 20.0, beyond: -0.15, ..filled_by(52.9, 810.0) };
     let named = [
+        falling,
         filled_by(20.0, 2500.0),
         filled_by(10.0, 3000.0),
         filled_by(5.0, 6000.0),
@@ -82,6 +86,7 @@ static DEVICES: LazyLock<Vec<(Kind, SimulatedDevice)>> = LazyLock::new(|| {
     let mut all: Vec<_> = named.into_iter().map(|device| (Kind::Named, device)).collect();
     for number in 0..each() {
         all.push((Kind::Deep, drawn(number, (24.0, 160.0))));
+        all.push((Kind::Deep, drawn(number + 2000, (24.0, 160.0))));
         all.push((Kind::Shallow, drawn(number + 1000, (1.0, 4.0))));
         all.push((Kind::Any, quiet(&drawn_device(number + from() + 500))));
     }
@@ -159,10 +164,14 @@ fn score(noise: f64) -> Score {
                 [found, wanted].map(|answer| answer.as_ref().expect("both are run"));
             let off = quiet.truth(setting).0 / quiet.truth(instead).0 - 1.0;
             let is_near = off.abs() <= WITHIN;
+            let depths = [setting.outstanding, instead.outstanding];
+            let (less, more) = (depths[0].min(depths[1]), depths[0].max(depths[1]));
+            let is_as_deep = more - less <= 1 || f64::from(more) <= DEPTH_WITHIN * f64::from(less);
+            score.add(&format!("{kind:?}: depth"), is_as_deep);
             score.add(&format!("{kind:?}: within 3 %"), is_near);
             score.add(&format!("{kind:?}: not 3 % less"), off >= -WITHIN);
             score.add(&format!("{kind:?}: verdict"), curve.verdict == all.verdict);
-            if !is_near || curve.verdict != all.verdict {
+            if !is_near || !is_as_deep || curve.verdict != all.verdict {
                 let own = runs.iter().filter(|run| run.step == step.keyword());
                 let own: Vec<String> = own.map(|run| run.setting.outstanding.to_string()).collect();
                 println!(
@@ -192,6 +201,7 @@ fn sequential_curves_end_where_the_exhaustive_plan_ends_them() {
             score.at_least(&format!("{kind:?}: verdict"), share);
             score.at_least(&format!("{kind:?}: not 3 % less"), share);
             score.at_least(&format!("{kind:?}: within 3 %"), share);
+            score.at_least(&format!("{kind:?}: depth"), share - 0.05);
         }
     }
 }
@@ -225,8 +235,51 @@ fn a_curve_that_was_cut_short_says_so() {
     let (verdict, said) = sentence(&few, State::Complete);
     assert_eq!(verdict, "extend", "{said}");
     let remedy = "No more of the 40 runs were left for it: go on with --exhaustive, or with plumb sweep --vary \
-                  o=8..576*2 --set t=1 --set b=512K --set w=0 --set access=sequential.";
+                  o=4,8,17,34,68,139,283,576 --set t=1 --set b=512K --set w=0 --set access=sequential.";
     assert!(said.contains(remedy), "{said}");
     let (_, said) = sentence(&few, State::Partial);
     assert!(!said.contains("were left"), "{said}");
+    // So does one whose knee may lie far from the settings that were run.
+    let steps = [(2, 100.0), (4, 200.0), (16, 800.0), (64, 3200.0), (256, 6000.0), (512, 6010.0)];
+    let first = of(Step::Reads).next().expect("a run").clone();
+    let mut few: Vec<RunRecord> =
+        runs.iter().take_while(|run| !is_sequential(run)).cloned().collect();
+    few.extend(steps.map(|(outstanding, iops)| with_rate(&first, outstanding, iops)));
+    let confirm = RunRecord { step: Step::Confirm.keyword().to_owned(), ..runs[0].clone() };
+    few.resize(40, confirm);
+    let (verdict, said) = sentence(&few, State::Complete);
+    assert_eq!(verdict, "knee", "{said}");
+    let remedy = "No more of the 40 runs were left to look between o = 64 and 512: go on with --exhaustive, or with plumb \
+                  sweep --vary o=64,86,116,156,210,282,380,512 --set t=1 ";
+    assert!(said.contains(remedy), "{said}");
+    let (_, said) = sentence(&few, State::Partial);
+    assert!(!said.contains("were left"), "{said}");
+}
+
+/// The same run with another o and another rate.
+fn with_rate(run: &RunRecord, outstanding: u32, iops: f64) -> RunRecord {
+    let mut run = run.clone();
+    run.setting.outstanding = outstanding;
+    let summary = run.summary.as_mut().expect("a result");
+    summary.iops = iops;
+    summary.latency_ms = Some(f64::from(outstanding) / iops * 1e3);
+    run
+}
+
+/// (2.6, 4.4) A range that ends at or a little beyond what pre-test 2 has run, on a device that is far from full there.
+#[test]
+fn a_range_that_ends_early_has_a_verdict() {
+    let device = SimulatedDevice { max_iops: 100_000.0, noise: 0.003, ..filled_by(8.0, 6000.0) };
+    for outstanding_most in [48, 64, 96, 103, 128] {
+        let options = BaselineOptions { outstanding_most, ..scored() };
+        let planner = BaselinePlanner::new(options.clone());
+        let runs = rehearse(&planner, &mut Simulation::new(device.clone()));
+        let told = Told { study: "s", state: State::Complete, ..Told::default() };
+        let findings = baseline_findings(&options, &runs, told).findings;
+        let of = |id: &str| findings.iter().find(|finding| finding.id == id).expect("a curve");
+        let random = of(Step::RandomOne.keyword());
+        let said = format!("{outstanding_most}: {}", random.sentence);
+        assert_eq!(random.decision["verdict"], "never-plateaued", "{said}");
+        assert!(runs.len() <= 40, "{said}");
+    }
 }

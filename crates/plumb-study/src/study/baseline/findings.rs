@@ -5,6 +5,7 @@ use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
 use super::doubt::{self, Contradiction};
+use super::open::NEVER;
 use super::options::{BaselineOptions, Step};
 use super::planner::{BaselinePlanner, Choices, apart, chosen, without_anchors};
 use crate::decision::{self, Rule};
@@ -129,9 +130,6 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
 /// Outstanding I/Os per device that the published method advises for SSDs of its time.
 const HINT_DEPTH: f64 = 16.0;
 
-/// The final verdict on a curve that rises as far as it may be measured (2.6).
-const NEVER: &str = "never-plateaued";
-
 pub(super) struct Study<'a> {
     pub(super) options: &'a BaselineOptions,
     pub(super) choices: &'a Choices,
@@ -144,7 +142,7 @@ pub(super) struct Study<'a> {
     /// Whether there is such a drift.
     is_drifting: bool,
     /// Whether the baseline is finished.
-    is_complete: bool,
+    pub(super) is_complete: bool,
     /// Percent of it where it is so much that nothing is to be relied on.
     disturbed: Option<f64>,
 }
@@ -208,49 +206,6 @@ impl Study<'_> {
             gain_by_threads: (step == Step::RandomOne).then(|| self.gain_by_threads()).flatten(),
         });
         Some((finding, limit))
-    }
-
-    /// (2.6) Whether throughput still rises where the search may go no further: no run that is left would change it.
-    fn never_plateaued(&self, step: Step, template: &Setting, knee: &knee::Knee) -> bool {
-        let most = self.options.o_most(step, template);
-        knee.verdict == knee::Verdict::Extend && knee.settings.iter().any(|s| s.o >= most)
-    }
-
-    fn say_never(&self, finding: &mut Finding, step: Step, template: &Setting) {
-        let most = self.options.o_most(step, template);
-        let reason = finding.decision["reason"].as_str().unwrap_or_default();
-        let more = match self.options.is_most_by_outstanding(step, template) {
-            true => {
-                let now = self.options.outstanding_most;
-                format!("allow more with --max-outstanding (now {now})")
-            }
-            false => format!("measure more with {}", sweep_of(template, most, 4 * most)),
-        };
-        finding.sentence = format!(
-            "Never plateaued: {reason}, and o = {most} is as far as this goes. Use it, or {more}."
-        );
-        finding.decision.insert("verdict".to_owned(), NEVER.into());
-    }
-
-    /// (4.4) Whether the search ended where throughput still rose for no other reason than that no runs were left.
-    fn is_cut_short(&self, step: Step, template: &Setting, knee: &knee::Knee) -> bool {
-        let planner = BaselinePlanner::new(self.options.clone());
-        knee.verdict == knee::Verdict::Extend && planner.goes_on(step, template, self.runs)
-    }
-
-    fn say_cut_short(
-        &self,
-        finding: &mut Finding,
-        step: Step,
-        template: &Setting,
-        knee: &knee::Knee,
-    ) {
-        let (runs, most) = (self.options.runs_most(), self.options.o_most(step, template));
-        let last = knee.settings.last().map_or(1, |setting| setting.o);
-        finding.sentence.push_str(&format!(
-            " No more of the {runs} runs were left for it: go on with --exhaustive, or with {}.",
-            sweep_of(template, (last / 2).max(1), most)
-        ));
     }
 
     /// (1.5) What the devices did for each I/O of the chosen settings.
@@ -604,17 +559,6 @@ impl Study<'_> {
             table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows: lines }),
         })
     }
-}
-
-/// The command that measures such settings by doublings of o.
-fn sweep_of(template: &Setting, first: u64, last: u64) -> String {
-    format!(
-        "plumb sweep --vary o={first}..{last}*2 --set t={} --set b={}K --set w={} --set access={}",
-        template.threads,
-        template.block_bytes / 1024,
-        template.write_percent,
-        template.access.keyword()
-    )
 }
 
 pub(super) fn median_of(values: &[f64]) -> Option<f64> {

@@ -5,6 +5,7 @@ mod cost;
 mod curve;
 mod doubt;
 mod findings;
+mod open;
 mod options;
 mod planner;
 mod steps;

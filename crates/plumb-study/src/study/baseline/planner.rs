@@ -7,6 +7,7 @@ use plumb_units::convert::{to_u32, to_usize};
 use super::curve::Share;
 use super::doubt;
 use super::options::{BaselineOptions, FILE_COUNTS, PAIRS_MOST, Preset, REPETITIONS, Step};
+use crate::bracket;
 use crate::compare::{self, Metric, Verdict};
 use crate::knee::{self, Knee};
 use crate::split::{self, Pair};
@@ -165,12 +166,14 @@ impl BaselinePlanner {
         // Where a run more may tell, it is kept for the end.
         let is_open = in_doubt(&choices.pairs, choices.noise, runs, DOUBTED_MOST.1).is_some();
         let reserve = usize::from(is_open && has(Step::Confirm));
-        // Runs that one curve does not need are the other's that still climbs.
+        // Runs that one curve does not need are the other's that still climbs, or whose knee may lie far from what was run.
         for share in [Share::Own, Share::Rest] {
             for (step, percent) in [(Step::Reads, 0), (Step::Writes, 100)] {
                 let is_reads = step == Step::Reads;
                 let answer = if is_reads { &mut choices.reads } else { &mut choices.writes };
-                let climbs = |(curve, _): &(Knee, Setting)| curve.verdict == knee::Verdict::Extend;
+                let climbs = |(curve, _): &(Knee, Setting)| {
+                    curve.verdict == knee::Verdict::Extend || bracket::coarse(curve).is_some()
+                };
                 let is_open = share == Share::Own || answer.as_ref().is_some_and(climbs);
                 if !has(step) || !is_open {
                     continue;
