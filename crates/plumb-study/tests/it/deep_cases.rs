@@ -250,7 +250,7 @@ fn a_curve_that_was_cut_short_says_so() {
     let (verdict, said) = sentence(&few, State::Complete);
     assert_eq!(verdict, "knee", "{said}");
     let remedy = "No more of the 40 runs were left to look between o = 64 and 512: go on with --exhaustive, or with plumb \
-                  sweep --vary o=64,86,116,156,210,282,380,512 --set t=1 ";
+                  sweep --vary o=64,86,116,156,210,283,380,512 --set t=1 ";
     assert!(said.contains(remedy), "{said}");
     let (_, said) = sentence(&few, State::Partial);
     assert!(!said.contains("were left"), "{said}");
