@@ -52,9 +52,12 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
     }
     let knee = knee::find(rows, options);
     if let Some(Up { o, bend: Some((low, high)) }) = up {
-        // What lies in the step tells whether what lies beyond it is needed.
+        // What lies in the step tells whether what lies beyond it is needed: not where the knee is far enough from its end to
+        // stay there when the gap above it is split.
         let is_split = tested.iter().any(|between| (low + 1..high).contains(between));
-        if is_split && knee.verdict != knee::Verdict::Knee {
+        let marks = knee.marks.filter(|_| knee.verdict == knee::Verdict::Knee);
+        let is_clear = marks.is_some_and(|marks| CLEAR * marks.plateau as f64 <= high as f64);
+        if is_split && !is_clear {
             return Step::Measure(o);
         }
     }
@@ -80,6 +83,9 @@ const FEWEST: usize = 3;
 /// Elasticity over a step by fours up to which the curve bends far enough below its end that what lies inside is looked at before
 /// what lies beyond.
 const BENT: f64 = 2.0 / 3.0;
+
+/// How far the end of that step lies above a knee that needs nothing beyond it.
+const CLEAR: f64 = 1.6;
 
 /// The next step of a climb.
 struct Up {
