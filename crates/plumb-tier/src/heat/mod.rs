@@ -35,8 +35,15 @@ use trend::Trend;
 
 /// Extents per page.
 pub(crate) const PAGE_EXTENTS: u32 = 256;
-/// Hours after the end of the first window, with a plan made of it, until extents are taken to be where they should be.
+/// Hours after the end of the first window that had a load, with a plan made of it, until extents are taken to be where they should be.
 const SETTLED_H: u64 = 42;
+/// The same until what became of extents is known from more than the first marks, whatever the windows: with daily runs the plan five days after it knows of the
+/// second ones.
+const OUTCOMES_H: u64 = 100;
+/// A load is more extents with so many I/Os of score, which pay for a move, than the tier's slots over that: with fewer no plan moves more than a
+/// steady load's may.
+const PAYS: f32 = 7.0;
+const LOADED_SHARE: u64 = 100;
 /// So many touches ahead of its turn an entry is asked for.
 const AHEAD: usize = 24;
 /// What the entries of a page take: 8 bytes for each extent.
@@ -93,7 +100,7 @@ pub struct HeatMap {
     epoch: u64,
     /// When the window began, if one has: before that there is nothing to compare with.
     window: Option<u64>,
-    /// When the first one did, if that is known: that of a map which a program before this one saved is long ago.
+    /// When the first one that had a load ended, if that is known: that of a map which a program before this one saved is long ago.
     first_window: Option<u64>,
     /// What some extents won in the window before.
     witnesses: Witnesses,
@@ -328,12 +335,23 @@ impl HeatMap {
         self.epoch.checked_sub(self.window?)
     }
 
-    /// Whether what is hot has been on the Performance tier for some time, as far as that has room: the first window ended long
+    /// Whether what is hot has been on the Performance tier for some time, as far as that has room: the first window that had a load ended long
     /// enough ago that a second day's plan has been made, too, whichever minute it was begun in. Before that, extents lie where
     /// there was room when they were first written.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.first_window.is_some_and(|first| self.epoch.saturating_sub(first) >= SETTLED_H)
+        self.is_loaded_since(SETTLED_H)
+    }
+
+    /// Whether what became of extents is known of some that were marked when scores were those of days: the first marks, of scores of some hours or of
+    /// one day, do not count for this.
+    #[must_use]
+    pub(crate) fn knows_outcomes(&self) -> bool {
+        self.is_loaded_since(OUTCOMES_H)
+    }
+
+    fn is_loaded_since(&self, hours: u64) -> bool {
+        self.first_window.is_some_and(|first| self.epoch.saturating_sub(first) >= hours)
     }
 
     /// Whether it can tell by now a load that wanders from I/Os that come in bunches: windows before this one have been compared, and plans are by as
@@ -352,6 +370,9 @@ impl HeatMap {
     /// The same; `is_fast`: whether an extent lies on the Performance tier, if it is mapped. Of extents that look alike and lie alike is seen what
     /// becomes of them.
     pub fn begin_window_of(&mut self, is_fast: impl Fn(u32) -> Option<bool>) {
+        if self.first_window.is_none() && self.is_loaded(&is_fast) {
+            self.first_window = Some(self.epoch);
+        }
         let (hours, half_life) = (self.window_hours(), self.settings.half_life_hours);
         let (trend, dispersion) = (self.trend(), self.varies());
         let chances = self.chances((&dispersion, trend), |_| false);
@@ -370,7 +391,14 @@ impl HeatMap {
         }
         (self.working_set, self.ios, self.dropped) = (0, 0, Dropped::default());
         self.window = Some(self.epoch);
-        self.first_window.get_or_insert(self.epoch);
+    }
+
+    /// Whether there is a load to place by: more extents with I/Os enough to pay for a move than a hundredth of those on the Performance tier. A space that lies
+    /// idle, or is filled in large requests, has none yet.
+    fn is_loaded(&self, is_fast: impl Fn(u32) -> Option<bool>) -> bool {
+        let hot = to_u64(self.touched().filter(|(_, heat)| heat.score >= PAYS).count());
+        let fast = (0..self.settings.extents).filter(|extent| is_fast(*extent) == Some(true));
+        hot > 0 && hot > to_u64(fast.count()) / LOADED_SHARE
     }
 
     /// The extents that are followed, and where those lay that are marked.

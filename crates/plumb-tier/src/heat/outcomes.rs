@@ -14,6 +14,11 @@ const OVER_H: u32 = 21;
 /// Classes of extents by score: four to each doubling.
 const PER_DOUBLING: f32 = 4.0;
 const CLASSES: usize = 96;
+/// Classes that come to a doubling.
+const WITHIN: usize = 4;
+/// Where fewer than so many had about as much, and it is so many deviations off what those had that tell of it, nothing is known.
+const FEW: f32 = 16.0;
+const FAR: f32 = 10.0;
 /// What is saved of all of them.
 #[cfg(test)]
 pub(super) const SAVED: usize = 4 + 2 * CLASSES * size_of::<Sums>();
@@ -211,24 +216,46 @@ pub(crate) struct Outcome {
     pub(crate) score: f32,
     /// The square of a standard deviation.
     pub(crate) variance: f32,
+    /// How many were marked that had about as much.
+    alike: f32,
+}
+
+impl Outcome {
+    /// Whether some of those that tell it had about as much.
+    pub(crate) fn is_of_its_like(&self) -> bool {
+        self.alike >= FEW
+    }
+
+    /// The same of so many that a class of them is known by itself.
+    pub(crate) fn is_known_well(&self) -> bool {
+        self.alike >= LEAST
+    }
 }
 
 /// What is to be expected of extents by their scores.
 #[derive(Debug)]
 pub(crate) struct Later {
     near: [Vec<Option<Sums>>; 2],
+    /// How many were marked that had about as much.
+    alike: [Vec<f32>; 2],
 }
 
 impl Later {
     pub(super) fn new(known: &Outcomes) -> Self {
         let near = |classes: &[Sums; CLASSES]| (0..CLASSES).map(|nth| near(classes, nth)).collect();
-        Self { near: known.classes.each_ref().map(near) }
+        let alike =
+            |classes: &[Sums; CLASSES]| (0..CLASSES).map(|nth| alike(classes, nth)).collect();
+        let (near, alike) =
+            (known.classes.each_ref().map(near), known.classes.each_ref().map(alike));
+        Self { near, alike }
     }
 
     /// What became of extents that lay there and had such a score; `None` where too few did.
     pub(crate) fn of(&self, score: f32, lies: Lies) -> Option<Outcome> {
+        let class = class(16.0 * score);
+        let alike = self.alike[lies.nth()][class];
         let Sums([count, scores, won, squares, products, won_squares]) =
-            self.near[lies.nth()][class(16.0 * score)]?;
+            self.near[lies.nth()][class]?;
         let (mean, mean_won) = (scores / count, won / count);
         let spread = (squares / count - mean * mean).max(0.0);
         let both = products / count - mean * mean_won;
@@ -240,9 +267,13 @@ impl Later {
             + slope * slope * spread)
             .max(0.0);
         let far = if spread > 0.0 { off * off / spread } else { 0.0 };
+        // A line through many that are cold says nothing of what is hot where nothing was before.
+        if alike < FEW && off * off > FAR * FAR * spread {
+            return None;
+        }
         let variance = rest / count * (1.0 + far);
         let mean_won = (mean_won + slope * off).max(0.0);
-        Some(Outcome { score: mean_won / 16.0, variance: variance / 256.0 })
+        Some(Outcome { score: mean_won / 16.0, variance: variance / 256.0, alike })
     }
 }
 
@@ -257,6 +288,12 @@ fn near(classes: &[Sums; CLASSES], nth: usize) -> Option<Sums> {
         classes.get(nth + off).iter().for_each(|above| all.add(above));
     }
     (all.0[0] >= LEAST).then_some(all)
+}
+
+/// Those of a class and of the ones within a doubling either way.
+fn alike(classes: &[Sums; CLASSES], nth: usize) -> f32 {
+    let within = nth.saturating_sub(WITHIN)..(nth + WITHIN + 1).min(CLASSES);
+    classes[within].iter().map(|sums| sums.0[0]).sum()
 }
 
 #[cfg(test)]
@@ -324,6 +361,29 @@ mod tests {
         );
     }
 
+    /// A line through many cold ones goes on to where nobody was: a load that begins is no extent that had luck.
+    #[test]
+    fn of_what_is_unlike_any_nothing_is_known() {
+        let cold = |nth: u8| Mark { score: -16.0 - f32::from(nth % 5), won: 9.0 };
+        let hot = |nth: u8| Mark { score: -1600.0 - f32::from(nth), won: 810.0 };
+        let fast = std::iter::once(Mark { score: 1600.0, won: 800.0 });
+        let slow = |hot_ones: u8| {
+            let mut known = Outcomes::default();
+            known.learn((0..=255).map(cold).chain((0..hot_ones).map(hot)).chain(fast.clone()), 0.5);
+            let later = Later::new(&known);
+            [1.1, 100.0].map(|score| later.of(score, Lies::Slow))
+        };
+        let [cold, none] = slow(0);
+        assert!(cold.is_some_and(|cold| cold.is_known_well()) && none.is_none());
+        let [_, few] = slow(15);
+        let [_, some] = slow(16);
+        let [_, many] = slow(48);
+        assert!(some.is_some_and(|some| some.is_of_its_like() && !some.is_known_well()));
+        assert!(few.is_none_or(|few| !few.is_of_its_like()), "{few:?}");
+        let many = many.expect("many were as hot");
+        assert!(many.is_known_well() && many.score > 90.0, "{many:?}");
+    }
+
     #[test]
     fn of_few_nothing_is_known() {
         let marks = |count: usize| std::iter::repeat_n(Mark { score: -160.0, won: 80.0 }, count);
@@ -334,7 +394,10 @@ mod tests {
         let mut known = Outcomes::default();
         known.learn(marks(48).chain(fast).chain([Mark::NONE]), 0.5);
         let later = Later::new(&known);
-        assert_eq!(later.of(10.0, Lies::Slow), Some(Outcome { score: 10.0, variance: 0.0 }));
+        assert_eq!(
+            later.of(10.0, Lies::Slow),
+            Some(Outcome { score: 10.0, variance: 0.0, alike: 48.0 })
+        );
         assert_eq!(later.of(10.0, Lies::Fast), None);
         // Nobody lies on the tier, or all were asleep.
         let mut none = Outcomes::default();

@@ -263,6 +263,32 @@ fn a_map_is_settled_after_the_plans_of_two_days() {
     assert!(map.is_settled() && restored.is_settled());
 }
 
+/// Section 25: a space that lies idle, is filled in large requests, or has few extents with I/Os has no load to be placed by. The first window that has one
+/// counts.
+#[test]
+fn the_first_two_days_are_those_of_a_load() {
+    let mut map = map(1 << 12, 1 << 20);
+    let large = |map: &mut HeatMap, extent| map.record(extent, HostIoKind::Write, Weight::Large);
+    let is_fast = |extent| Some(extent < 1000);
+    (0..1 << 12).for_each(|extent| large(&mut map, extent));
+    for day in 1..=5 {
+        // A hundredth of the tier, and no more.
+        (0..10).for_each(|extent| record(&mut map, 400 * extent, 40));
+        map.advance(24 * day);
+        map.begin_window_of(is_fast);
+        assert!(!map.is_settled() && !map.knows_outcomes(), "day {day}");
+    }
+    record(&mut map, 7, 40);
+    map.advance(144);
+    map.begin_window_of(is_fast);
+    map.advance(144 + SETTLED_H - 1);
+    assert!(!map.is_settled());
+    map.advance(144 + SETTLED_H);
+    assert!(map.is_settled() && !map.knows_outcomes());
+    map.advance(144 + OUTCOMES_H);
+    assert!(map.knows_outcomes());
+}
+
 #[test]
 fn damaged_snapshots_never_panic() {
     let mut map = map(1 << 18, 1 << 20);

@@ -231,6 +231,8 @@ struct Course<'a> {
     /// Swaps that chance may be the reason of, as many as may be made; `None` where there is no bound of them.
     ration: Option<u64>,
     is_settled: bool,
+    /// What became of extents may decide alone.
+    knows_outcomes: bool,
     /// Those of which the ration has none left, hottest first.
     waiting: Vec<Key>,
     used: u64,
@@ -278,6 +280,8 @@ impl<'a> Course<'a> {
             left: limits,
             ration,
             is_settled,
+            // Whoever asks for no certainty goes by what they had.
+            knows_outcomes: request.bar.deviations > 0.0 && request.heat.knows_outcomes(),
             waiting: Vec::new(),
             used: survey.used,
             hottest: [].into(),
@@ -490,21 +494,34 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// What extents like a pair went on to gain over each other, less what a move has to gain, a bar raised so many times, and so many deviations of how far
+    /// that is known; `None` where it is not.
+    fn later(&self, hot: f32, victim: f32, (raised, deviations): (f32, f32)) -> Option<Later> {
+        let later = self.heat.later();
+        let (hot, victim) = later.of(hot, Lies::Slow).zip(later.of(victim, Lies::Fast))?;
+        let pays = self.bar.break_even.max(self.bar.hysteresis * victim.score);
+        let off = deviations * (hot.variance + victim.variance).sqrt();
+        let gain = hot.score - victim.score;
+        let is_known_well = hot.is_known_well() && victim.is_of_its_like();
+        Some(Later { gain, pays: gain >= pays * raised + off, is_known_well })
+    }
+
     /// Whether extents like a pair went on to be as different as a move has to gain, as far as that is known.
     fn lasts(&self, hot: f32, victim: f32) -> bool {
-        if self.bar.deviations == 0.0 {
-            // Whoever asks for no certainty goes by what they had.
-            return true;
-        }
         // On the first two days little is known of it, and what looks hotter mostly is: what is to be expected is enough.
         let deviations = if self.is_settled { DEVIATIONS_LATER } else { 0.0 };
-        let later = self.heat.later();
-        let both = later.of(hot, Lies::Slow).zip(later.of(victim, Lies::Fast));
-        both.is_none_or(|(hot, victim)| {
-            let pays = self.bar.break_even.max(self.bar.hysteresis * victim.score);
-            let off = deviations * (hot.variance + victim.variance).sqrt();
-            hot.score - victim.score >= pays + off
-        })
+        // Whoever asks for no certainty goes by what they had.
+        self.bar.deviations == 0.0
+            || self.later(hot, victim, (1.0, deviations)).is_none_or(|later| later.pays)
+    }
+
+    /// Whether it is known that extents like a pair went on to differ by no less than they looked: then neither chance nor a session is the reason. What looks hot for
+    /// such a reason wins less later on, in the mean; what has begun to be hot wins more, for its score is not all there yet.
+    fn is_known_to_last(&self, hot: f32, victim: f32, times: f32) -> bool {
+        self.knows_outcomes
+            && self.later(hot, victim, (self.bar.raised * times, DEVIATIONS_LATER)).is_some_and(
+                |later| later.is_known_well && later.pays && later.gain >= hot - victim,
+            )
     }
 
     /// Whether the hottest is worth the place of a victim; one who has to leave takes nothing from anybody.
@@ -519,6 +536,16 @@ impl<'a> Course<'a> {
             let bar = self.bar.times(times);
             gain >= if must_leave { bar.for_free() } else { bar.over(hot, victim) }
         };
+        if gain >= self.bar.for_free() && !must_leave && self.knows_outcomes {
+            let times = self.recent(hot.extent()).max(self.recent(victim));
+            if self.is_known_to_last(hot.hot_score(), score, times) {
+                return Pair::Swaps;
+            }
+            if !clears(1.0, surest(hot_sure), surest(victim_sure)) {
+                // Of those behind it may be known.
+                return Pair::HotStays;
+            }
+        }
         // If that is too little whatever chance makes of them, no pair behind gains enough.
         if gain <= 0.0 || !clears(1.0, surest(hot_sure), surest(victim_sure)) {
             return Pair::NoneDoes;
@@ -550,6 +577,16 @@ impl<'a> Course<'a> {
             false => Pair::MayBeChance,
         }
     }
+}
+
+/// What extents like a pair went on to gain over each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Later {
+    gain: f32,
+    /// It is as much as a move has to gain, as far as that is known.
+    pays: bool,
+    /// Those that tell it had about as much.
+    is_known_well: bool,
 }
 
 /// What becomes of the hottest below and the coldest above.

@@ -81,9 +81,10 @@ mod tests {
         (0..count).map(of).collect()
     }
 
-    /// A map whose first window ended long ago.
+    /// A map whose first window had a load and ended long ago.
     fn settled() -> HeatMap {
         let mut heat = HeatMap::new(HeatSettings::new(100));
+        heat.record_many(7, HostIoKind::Read, 9);
         heat.begin_window();
         heat.advance(48);
         heat
@@ -152,6 +153,7 @@ mod tests {
     /// The others above have so many each.
     fn planned_beside(others: u64, hours: u64, history: &MoveHistory, limits: PlanLimits) -> Plan {
         let mut heat = HeatMap::new(HeatSettings::new(2000));
+        heat.record_many(29, HostIoKind::Read, 9);
         heat.begin_window();
         heat.advance(hours);
         (30..1000).for_each(|extent| heat.record_many(extent, HostIoKind::Read, others));

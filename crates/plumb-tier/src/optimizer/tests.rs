@@ -19,6 +19,7 @@ const EXTENT: u64 = 1 << 20;
 /// The bar of the reference devices, with a map whose plans have put extents where they are, or one that has made none.
 fn reference(settled: bool) -> Bar {
     let mut heat = HeatMap::new(HeatSettings::new(1));
+    heat.record_many(0, HostIoKind::Read, 9);
     heat.begin_window();
     heat.advance(if settled { 1000 } else { 0 });
     Bar::reference(&heat)

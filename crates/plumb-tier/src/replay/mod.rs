@@ -9,6 +9,8 @@ mod advice_tests;
 mod bounds;
 #[cfg(test)]
 mod cache_tests;
+#[cfg(test)]
+mod change_tests;
 mod course;
 #[cfg(test)]
 mod curve_tests;

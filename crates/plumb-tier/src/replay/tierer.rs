@@ -189,7 +189,9 @@ impl Tierer {
         if self.working_sets.len() > 7 {
             self.working_sets.remove(0);
         }
-        let tier = |extent| self.space.tier(extent);
+        // There are more extents in the map than in the space.
+        let extents = self.space.extents();
+        let tier = |extent| if extent < extents { self.space.tier(extent) } else { None };
         self.heat.begin_window_of(|extent| tier(extent).map(|tier| tier == TierName::Performance));
         true
     }
