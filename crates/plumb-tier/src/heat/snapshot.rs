@@ -19,7 +19,7 @@
 //!   score when it was marked, negative on the Capacity tier 4 · what it won since then, negative if it was not 4 · CRC-32C of these 4
 //! ```
 //!
-//! The first hour of a window is 0 where it is not known: when none has begun yet, and as older programs wrote it. Version 1 lacks that of
+//! The first hour of a window is 0 where it is not known: when none has begun yet, or none with a load, and as older programs wrote it. Version 1 lacks that of
 //! the first window, with its checksum at 80: it is taken to have begun long ago, if one has. Versions 1 and 2 end with the pages; as when what follows
 //! them is damaged, nobody is followed then until the next window. Version 3 lacks what is known by the hour, version 4 the
 //! kinds, and has other sums of hours, which are left out, version 5 the marks and what became of them.

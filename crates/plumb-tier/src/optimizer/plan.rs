@@ -502,8 +502,8 @@ impl<'a> Course<'a> {
         let pays = self.bar.break_even.max(self.bar.hysteresis * victim.score);
         let off = deviations * (hot.variance + victim.variance).sqrt();
         let gain = hot.score - victim.score;
-        let is_known_well = hot.is_known_well() && victim.is_of_its_like();
-        Some(Later { gain, pays: gain >= pays * raised + off, is_known_well })
+        let are_alike = hot.is_of_its_like() && victim.is_of_its_like();
+        Some(Later { gain, pays: gain >= pays * raised + off, are_alike })
     }
 
     /// Whether extents like a pair went on to be as different as a move has to gain, as far as that is known.
@@ -519,9 +519,9 @@ impl<'a> Course<'a> {
     /// such a reason wins less later on, in the mean; what has begun to be hot wins more, for its score is not all there yet.
     fn is_known_to_last(&self, hot: f32, victim: f32, times: f32) -> bool {
         self.knows_outcomes
-            && self.later(hot, victim, (self.bar.raised * times, DEVIATIONS_LATER)).is_some_and(
-                |later| later.is_known_well && later.pays && later.gain >= hot - victim,
-            )
+            && self
+                .later(hot, victim, (self.bar.raised * times, DEVIATIONS_LATER))
+                .is_some_and(|later| later.are_alike && later.pays && later.gain >= hot - victim)
     }
 
     /// Whether the hottest is worth the place of a victim; one who has to leave takes nothing from anybody.
@@ -586,7 +586,7 @@ struct Later {
     /// It is as much as a move has to gain, as far as that is known.
     pays: bool,
     /// Those that tell it had about as much.
-    is_known_well: bool,
+    are_alike: bool,
 }
 
 /// What becomes of the hottest below and the coldest above.
