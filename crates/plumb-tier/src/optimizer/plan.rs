@@ -536,12 +536,16 @@ impl<'a> Course<'a> {
             let bar = self.bar.times(times);
             gain >= if must_leave { bar.for_free() } else { bar.over(hot, victim) }
         };
-        if gain >= self.bar.for_free() && !must_leave && self.knows_outcomes {
+        if gain > 0.0 && !must_leave && self.knows_outcomes {
             let times = self.recent(hot.extent()).max(self.recent(victim));
-            if self.is_known_to_last(hot.hot_score(), score, times) {
+            // What pays is asked for all the same (10.3).
+            let pays = Bar { deviations: 0.0, ..self.bar }.times(times);
+            if gain >= pays.over(hot_sure, victim_sure)
+                && self.is_known_to_last(hot.hot_score(), score, times)
+            {
                 return Pair::Swaps;
             }
-            if !clears(1.0, surest(hot_sure), surest(victim_sure)) {
+            if gain >= self.bar.for_free() && !clears(1.0, surest(hot_sure), surest(victim_sure)) {
                 // Of those behind it may be known.
                 return Pair::HotStays;
             }
