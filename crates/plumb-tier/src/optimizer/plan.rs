@@ -494,8 +494,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// What extents like a pair went on to gain over each other, less what a move has to gain, a bar raised so many times, and so many deviations of how far
-    /// that is known; `None` where it is not.
+    /// What extents like a pair went on to gain over each other, and whether that is what a move has to gain by a bar raised so many times, and so many deviations of
+    /// how far it is known; `None` where it is not.
     fn later(&self, hot: f32, victim: f32, (raised, deviations): (f32, f32)) -> Option<Later> {
         let later = self.heat.later();
         let (hot, victim) = later.of(hot, Lies::Slow).zip(later.of(victim, Lies::Fast))?;
