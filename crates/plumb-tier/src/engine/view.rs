@@ -9,7 +9,7 @@ use crate::optimizer::{
     Bar, Measured, MoveHistory, PinId, PinState, PinStatus, PinTable, Placement, Plan, PlanRequest,
     Room, TierName, Worth, plan,
 };
-use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport};
+use crate::tier_report::{History, MoveFigures, Reach, ReportFacts, TierReport, Waits};
 use crate::what_if::WhatIf;
 
 /// All that plans and reports go by. Nothing in it changes while it is looked at.
@@ -48,9 +48,12 @@ impl<P: Placement> TierView<'_, P> {
     /// What an optimization would do now.
     #[must_use]
     pub fn plan(&self, settings: &OptimizeSettings) -> Plan {
-        let history = &self.tiering.history;
-        let raised = settings.raised * history.raised();
-        self.plan_by(settings, (Bar { raised, ..Bar::of(&self.worth(), self.heat) }, history))
+        self.plan_by(settings, (self.bar(settings), &self.tiering.history))
+    }
+
+    fn bar(&self, settings: &OptimizeSettings) -> Bar {
+        let raised = settings.raised * self.tiering.history.raised();
+        Bar { raised, ..Bar::of(&self.worth(), self.heat) }
     }
 
     /// What makes a move worth it.
@@ -75,20 +78,12 @@ impl<P: Placement> TierView<'_, P> {
     #[must_use]
     fn reach(&self, planned: &Plan) -> Option<Reach> {
         let all = self.served.total() - self.served.unmapped;
-        let share = planned.expected_share().filter(|_| all > 0)?;
         let fast = self.served.performance + self.served.cache;
-        let without_bar = match Reach::is_more(share, fast as f64 / all as f64) {
-            true => share,
-            false => {
-                let (settings, none) = (OptimizeSettings::default(), MoveHistory::new());
-                self.plan_by(&settings, (Bar::none(), &none)).expected_share()?
-            }
-        };
-        Some(Reach {
-            planned: share,
-            without_bar,
-            budget_spent: planned.budget_spent,
-            tells_chance: self.heat.tells_chance(),
+        let measured = (all > 0).then(|| fast as f64 / all as f64)?;
+        let (settings, none) = (OptimizeSettings::default(), MoveHistory::new());
+        Reach::of((planned, self.bar(&settings)), measured, self.heat, |bar, history| {
+            let history = if history == History::Own { &self.tiering.history } else { &none };
+            self.plan_by(&settings, (bar, history))
         })
     }
 
@@ -117,6 +112,7 @@ impl<P: Placement> TierView<'_, P> {
             pins_refused: planned.pins_refused,
             pins_pending: self.pins_pending(),
             reach: self.reach(planned),
+            waits: Waits::of(planned),
             moves: MoveFigures::default(),
             worth: self.worth(),
             thrash: self.tiering.history.thrash(),

@@ -2,14 +2,17 @@
 
 use plumb_units::convert::{index, to_u64};
 
+use super::turns::Turns;
 use super::{Move, MoveReason, Ration, TierName};
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 use crate::heat::HeatMap;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOV2");
-/// Without a ration, as it was before there was one.
-const MAGIC_BEFORE: u64 = u64::from_le_bytes(*b"PLUMMOVE");
+const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOV3");
+/// Without those that take turns, as it was before they were known.
+const MAGIC_2: u64 = u64::from_le_bytes(*b"PLUMMOV2");
+/// Without a ration, too.
+const MAGIC_1: u64 = u64::from_le_bytes(*b"PLUMMOVE");
 
 /// Runs that are remembered.
 const RUNS: u8 = 3;
@@ -53,7 +56,7 @@ struct Run {
 }
 
 /// The last runs' moves.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct MoveHistory {
     /// Two extents in a byte: bits 0 and 1 runs since its move, from 1; 0 for none; bit 2 set if it was promoted, but
     /// not for a pin.
@@ -62,6 +65,7 @@ pub struct MoveHistory {
     runs: [Run; 3],
     guarded: bool,
     ration: Ration,
+    turns: Turns,
 }
 
 impl MoveHistory {
@@ -93,13 +97,14 @@ impl MoveHistory {
     pub(crate) fn sample() -> Self {
         let mut history = Self::new();
         history.runs[0] = Run { moved: 3, promoted: 2, demoted_again: 1 };
+        history.turns = Turns::sample();
         [(0, 5), (9, 2), (3 * PAGE, 3)]
             .into_iter()
             .for_each(|(extent, value)| history.set(extent, value));
         history
     }
 
-    /// As bytes: magic, runs, whether the bar is raised, what is used up of the ration, how many extents, extent and runs since its move of each, and
+    /// As bytes: magic, runs, whether the bar is raised, what is used up of the ration, who may take turns, extent and runs since its move of each, and
     /// a checksum.
     #[must_use]
     pub fn save(&self) -> Vec<u8> {
@@ -112,6 +117,7 @@ impl MoveHistory {
         }
         out.u8(u8::from(self.guarded));
         self.ration.save(&mut out);
+        self.turns.save(&mut out);
         let pages = (0..).zip(&self.pages).filter_map(|(nth, page)| Some((nth, page.as_ref()?)));
         for (nth, _) in pages {
             for extent in nth * PAGE..=nth * PAGE + (PAGE - 1) {
@@ -136,7 +142,7 @@ impl MoveHistory {
         }
         let mut from = Reader(body);
         let magic = from.u64()?;
-        if magic != MAGIC && magic != MAGIC_BEFORE {
+        if ![MAGIC, MAGIC_2, MAGIC_1].contains(&magic) {
             return None;
         }
         let mut history = Self::new();
@@ -149,8 +155,11 @@ impl MoveHistory {
             }
         }
         history.guarded = from.u8()? != 0;
-        if magic == MAGIC {
+        if magic != MAGIC_1 {
             history.ration = Ration::restore(&mut from)?;
+        }
+        if magic == MAGIC {
+            history.turns = Turns::restore(&mut from)?;
         }
         while let Some(extent) = from.u32() {
             let value = from.u8()?;
@@ -219,9 +228,22 @@ impl MoveHistory {
         }
     }
 
-    /// Takes what a run's moves, those really made, use up of the ration of a tier with so many slots.
+    /// Takes what a run's moves, those really made, use up of the ration of a tier with so many slots. What those win that moved up is seen
+    /// from now on.
     pub fn spend(&mut self, made: &[Move], heat: &HeatMap, slots: u64) {
         self.ration.spend(made, heat, slots);
+        self.turns.run_ended(made, heat);
+    }
+
+    /// The window of the heat map ends, whose counts are there yet: they tell what those have won that moved up before.
+    pub fn window_ends(&mut self, heat: &HeatMap) {
+        self.turns.window_ends(heat);
+    }
+
+    /// Whether an extent takes turns with others: it was hot when it moved up, and not on the day after.
+    #[must_use]
+    pub fn takes_turns(&self, extent: u32) -> bool {
+        self.turns.has(extent)
     }
 
     /// What swaps are given that chance may be the reason of.

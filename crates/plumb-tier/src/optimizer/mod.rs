@@ -13,6 +13,7 @@ mod select;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub use bar::{Bar, Basis, Measured, MoveTimes, Sure, TierMeasure, Worth};
 pub(crate) use expected::Expected;

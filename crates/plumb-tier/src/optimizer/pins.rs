@@ -207,6 +207,11 @@ impl PinTable {
         &self.pins
     }
 
+    /// The first and last extent that each touches, the oldest first.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.pins.iter().map(|pin| pin.extents(self.extent_bytes).unwrap_or((u32::MAX, 0)))
+    }
+
     /// Which pin decides about which extents: of several with different tiers the latest (PIN-5), of those with one tier the first,
     /// whose place in the order it is that counts (10.2). In the order of extents, disjoint.
     pub(crate) fn zones(&self) -> Vec<Zone> {

@@ -100,6 +100,12 @@ pub struct Plan {
     pub budget_spent: bool,
     /// Whose swaps wait, because chance may be the reason of their gain and others have used up what such ones are given in a day.
     pub put_off: Vec<u32>,
+    /// Host I/Os of the window that those swaps would gain.
+    pub put_off_ios: u64,
+    /// Extents whose swaps are left out because they take turns with others.
+    pub turns: u64,
+    /// Host I/Os of the window on these.
+    pub turns_ios: u64,
     /// Moves up and down that there would be without a budget.
     pub wanted: [u64; 2],
     /// Where a budget admits no move at all: the smallest that admits one.
@@ -138,7 +144,12 @@ impl Plan {
     /// Expected share of host I/Os on the Performance tier, 0 to 1, with such a window again; `None` without I/O.
     #[must_use]
     pub fn expected_share(&self) -> Option<f64> {
-        (self.ios > 0).then(|| self.ios_after as f64 / self.ios as f64)
+        self.share_with(0)
+    }
+
+    /// The same with so many host I/Os more.
+    pub(crate) fn share_with(&self, more: u64) -> Option<f64> {
+        (self.ios > 0).then(|| self.ios_after.saturating_add(more) as f64 / self.ios as f64)
     }
 }
 
@@ -146,7 +157,7 @@ impl Plan {
 const STEP_ASIDE: u64 = 1024;
 
 /// So many standard deviations are what became of extents like a pair known too little.
-const DEVIATIONS_LATER: f32 = 2.5;
+pub(super) const DEVIATIONS_LATER: f32 = 2.5;
 
 /// Plans. Depends on nothing but the request, and changes nothing.
 #[must_use]
@@ -219,7 +230,7 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
 }
 
 /// What waits is no chance where it is this part of all host I/Os of the window.
-const ANOTHER_LOAD: u64 = 20;
+pub(super) const ANOTHER_LOAD: u64 = 20;
 
 /// The plan as it grows.
 struct Course<'a> {
@@ -261,6 +272,9 @@ impl<'a> Course<'a> {
             ios_after: survey.ios_performance,
             budget_spent: false,
             put_off: Vec::new(),
+            put_off_ios: 0,
+            turns: 0,
+            turns_ios: 0,
             wanted: [0; 2],
             least: None,
             pins_refused,
@@ -438,6 +452,12 @@ impl<'a> Course<'a> {
                     self.hottest.pop_front();
                     continue;
                 }
+                Pair::TakesTurns => {
+                    self.hottest.pop_front();
+                    self.plan.turns += 1;
+                    self.plan.turns_ios += self.heat.extent(hot.extent()).ios();
+                    continue;
+                }
                 Pair::VictimStays => {
                     self.coldest.pop_front();
                     continue;
@@ -477,13 +497,14 @@ impl<'a> Course<'a> {
                     Pair::VictimStays => {
                         coldest.pop_front();
                     }
-                    Pair::HotStays => continue 'waiting,
+                    Pair::HotStays | Pair::TakesTurns => continue 'waiting,
                     Pair::NoneDoes => break 'waiting,
                 }
             }
         }
         if gain < self.plan.ios / ANOTHER_LOAD {
             self.plan.put_off.extend(pairs.iter().map(|pair| pair.1));
+            self.plan.put_off_ios = gain;
             return;
         }
         for pair in pairs {
@@ -576,6 +597,9 @@ impl<'a> Course<'a> {
         if !must_leave && !clears(self.recent(victim), hot_sure, victim_sure) {
             return Pair::VictimStays;
         }
+        if !must_leave && self.bar.deviations > 0.0 && self.history.takes_turns(hot.extent()) {
+            return Pair::TakesTurns;
+        }
         match must_leave || self.bar.is_sure(hot_sure, victim_sure) {
             true => Pair::Swaps,
             false => Pair::MayBeChance,
@@ -600,6 +624,8 @@ enum Pair {
     /// The same, as one of the few a day of which that is not as sure.
     MayBeChance,
     HotStays,
+    /// The hot one as well, for it was as hot before and was not asked for on the day after.
+    TakesTurns,
     VictimStays,
     /// Nor does any behind them gain enough.
     NoneDoes,

@@ -1,3 +1,5 @@
+mod later;
+
 use super::*;
 use crate::heat::{HeatMap, HeatSettings, HostIoKind};
 use crate::random::Random;

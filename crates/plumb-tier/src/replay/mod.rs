@@ -23,6 +23,8 @@ mod steady_tests;
 #[cfg(test)]
 mod tests;
 mod tierer;
+#[cfg(test)]
+mod turns_tests;
 mod write_cache;
 
 use std::collections::HashMap;

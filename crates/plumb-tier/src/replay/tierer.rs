@@ -8,7 +8,9 @@ use crate::optimizer::{
     Bar, Move, MoveHistory, PinTable, Placement, Plan, PlanLimits, PlanRequest, Room, Thrash,
     TierName, Worth, plan,
 };
-use crate::tier_report::{MoveFigures, Reach, ReportFacts, TierReport, WindowBytes};
+use crate::tier_report::{
+    History, MoveFigures, Reach, ReportFacts, TierReport, Waits, WindowBytes,
+};
 
 /// How extents are added to the heat map.
 const GROWTH: u32 = 1 << 16;
@@ -97,9 +99,12 @@ impl Tierer {
 
     /// What should move, with a bar raised so many times.
     pub(super) fn plan(&self, limits: PlanLimits, raised: f32) -> Plan {
+        self.plan_by(self.bar(raised), &self.history, limits)
+    }
+
+    fn bar(&self, raised: f32) -> Bar {
         let reference = || Bar::reference(&self.heat);
-        let bar = self.settings.bar.unwrap_or_else(reference);
-        self.plan_by(bar.times(raised * self.history.raised()), &self.history, limits)
+        self.settings.bar.unwrap_or_else(reference).times(raised * self.history.raised())
     }
 
     fn plan_by(&self, bar: Bar, history: &MoveHistory, limits: PlanLimits) -> Plan {
@@ -150,6 +155,7 @@ impl Tierer {
             optimizes: true,
             pins_refused: planned.pins_refused,
             reach: self.reach(planned, served),
+            waits: Waits::of(planned),
             moves,
             worth: Worth::reference(),
             thrash: self.history.thrash(),
@@ -164,18 +170,10 @@ impl Tierer {
     }
 
     fn reach(&self, planned: &Plan, served: &Served) -> Option<Reach> {
-        let (share, measured) = (planned.expected_share()?, served.share()?);
-        let without_bar = match Reach::is_more(share, measured) {
-            true => share,
-            false => self
-                .plan_by(Bar::none(), &MoveHistory::new(), PlanLimits::none())
-                .expected_share()?,
-        };
-        Some(Reach {
-            planned: share,
-            without_bar,
-            budget_spent: planned.budget_spent,
-            tells_chance: self.heat.tells_chance(),
+        let none = MoveHistory::new();
+        Reach::of((planned, self.bar(1.0)), served.share()?, &self.heat, |bar, history| {
+            let history = if history == History::Own { &self.history } else { &none };
+            self.plan_by(bar, history, PlanLimits::none())
         })
     }
 
@@ -189,6 +187,7 @@ impl Tierer {
         if self.working_sets.len() > 7 {
             self.working_sets.remove(0);
         }
+        self.history.window_ends(&self.heat);
         // There are more extents in the map than in the space.
         let extents = self.space.extents();
         let tier = |extent| if extent < extents { self.space.tier(extent) } else { None };

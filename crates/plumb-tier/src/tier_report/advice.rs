@@ -3,7 +3,7 @@
 use plumb_units::Bytes;
 use plumb_units::convert::to_u64;
 
-use super::{ReportFacts, needed, share_of};
+use super::{Reach, ReportFacts, needed, share_of};
 use crate::optimizer::{Basis, PinId, PinTable, TierName};
 
 /// Shares for which the smallest tier is named.
@@ -14,29 +14,6 @@ const AIM: u8 = 95;
 const WORTH: f64 = 1.0;
 /// A pin to the Capacity tier should keep no larger share of all I/Os there.
 const HELD_DOWN: f64 = 0.05;
-/// Measured below what a placement would serve by so much of 1: that is worth a word.
-const LATE: f64 = 0.05;
-
-/// What an optimization now would do (10.2): advice is not to ask for more of what serves no more.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reach {
-    /// Share of host I/Os under the placement that the plan makes with pins, bar and slots as they are, 0 to 1.
-    pub planned: f64,
-    /// The same if no gain were too small for its move.
-    pub without_bar: f64,
-    /// Whether a budget ends the plan before all that is worth it has moved.
-    pub budget_spent: bool,
-    /// Whether the plan can tell a load that has changed from what chance makes of one that has not.
-    pub tells_chance: bool,
-}
-
-impl Reach {
-    /// Whether a share is so much more than the measured one that it is worth a word.
-    #[must_use]
-    pub fn is_more(share: f64, measured: f64) -> bool {
-        share > measured + LATE
-    }
-}
 
 /// A pin to the Performance tier that serves little.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,13 +45,14 @@ pub struct Advice {
 pub(super) const NOTHING: &str = "nothing to do";
 
 impl Advice {
-    /// `sorted` are the counts of all extents, falling; `by_pin` the I/Os on the extents that each pin decides about.
+    /// `sorted` are the counts of all extents, falling; `by_pin` the I/Os on the extents that each pin decides about, `within_pin` those on the
+    /// extents of its range that are pinned to the Performance tier by whichever pin; `None` of one without which all stays as it is.
     pub(super) fn of(
         facts: &ReportFacts,
         sorted: &[u64],
         working_set: u64,
         pins: &PinTable,
-        by_pin: &[u64],
+        (by_pin, within_pin): (&[u64], &[Option<u64>]),
     ) -> Self {
         let bytes = |extents: u64| extents.saturating_mul(facts.extent_bytes);
         let sizes: Vec<(u8, u64)> = match sorted.is_empty() {
@@ -82,9 +60,9 @@ impl Advice {
             false => SHARES.iter().map(|share| (*share, bytes(needed(sorted, *share)))).collect(),
         };
         let total: u64 = sorted.iter().sum();
-        let weak = |(pin, ios): (&crate::optimizer::Pin, &u64)| {
+        let weak = |(pin, ios): (&crate::optimizer::Pin, &Option<u64>)| {
             let gib = pin.len as f64 / (1_u64 << 30) as f64;
-            let percent_per_gib = 100.0 * *ios as f64 / total as f64 / gib;
+            let percent_per_gib = 100.0 * (*ios)? as f64 / total as f64 / gib;
             let is_weak = pin.tier == TierName::Performance && percent_per_gib < WORTH;
             // Of one that has moved nothing yet nothing is known.
             let is_weak = is_weak && !facts.pins_pending.contains(&pin.id);
@@ -92,7 +70,7 @@ impl Advice {
         };
         let weak_pins = match total {
             0 => Vec::new(),
-            _ => pins.pins().iter().zip(by_pin).filter_map(weak).collect(),
+            _ => pins.pins().iter().zip(within_pin).filter_map(weak).collect(),
         };
         let keeps_down = |(pin, ios): &(&crate::optimizer::Pin, &u64)| {
             let is_there = !facts.pins_pending.contains(&pin.id);
@@ -144,19 +122,22 @@ impl Advice {
         self.suggestions.extend(pins_refused(facts));
         let current = facts.performance_slots.saturating_mul(facts.extent_bytes);
         let wanted = self.sizes.iter().find(|(share, _)| *share == AIM).map_or(0, |size| size.1);
-        if wanted > current {
+        let fast = facts.answered_performance + facts.answered_cache;
+        let all = facts.answered_by_devices();
+        let measured = (all > 0).then(|| fast as f64 / all as f64);
+        // What this size would serve is not known yet while much of what belongs there waits.
+        let waits = facts.reach.zip(measured).is_some_and(|(reach, now)| reach.waits_for_more(now));
+        if wanted > current && !waits {
             let more = Bytes(wanted - current);
             self.suggestions
                 .push(format!("grow the Performance tier by {more}: it would serve {AIM} %"));
         }
-        let fast = facts.answered_performance + facts.answered_cache;
-        let all = facts.answered_by_devices();
-        let measured = (all > 0).then(|| fast as f64 / all as f64);
         if let (Some(best), Some(measured)) = (share_of(sorted, facts.performance_slots), measured)
             && Reach::is_more(best, measured)
         {
             self.suggestions.extend(below_the_best(facts, measured, best, is_pinned));
         }
+        self.suggestions.extend(waiting(facts));
         for weak in &self.weak_pins {
             self.suggestions.push(format!(
                 "unpin {}: it serves {:.2} % of I/Os per GiB",
@@ -202,6 +183,25 @@ fn pins_refused(facts: &ReportFacts) -> Option<String> {
     })
 }
 
+/// What would be swapped, and is not.
+fn waiting(facts: &ReportFacts) -> impl Iterator<Item = String> {
+    let bytes = |extents: u64| Bytes(extents.saturating_mul(facts.extent_bytes));
+    let waits = &facts.waits;
+    let put_off = (waits.put_off > 0).then(|| {
+        format!(
+            "wait: swaps of {} may be chance, and 1 % of the Performance tier a day is for such ones; those that last are made",
+            bytes(waits.put_off)
+        )
+    });
+    let turns = (waits.turns > 0).then(|| {
+        format!(
+            "{} stay where they are until they are asked for on the day after, too: they looked hottest before, and were not",
+            bytes(waits.turns)
+        )
+    });
+    put_off.into_iter().chain(turns)
+}
+
 /// Why less was served than the best placement would serve, and what helps, if anything is known that does.
 fn below_the_best(
     facts: &ReportFacts,
@@ -228,7 +228,7 @@ fn below_the_best(
         if !reach.tells_chance {
             return None;
         }
-        let often = times_a_day(hours, reach.planned - measured);
+        let often = Reach::times_a_day(hours, reach.planned - measured);
         return (!facts.thrash.guarded).then(|| {
             format!(
                 "optimize more often, {often} times a day: {were}, the placement planned at the end of the window serves {planned:.1} %"
@@ -237,6 +237,14 @@ fn below_the_best(
     }
     Some(if reach.budget_spent {
         format!("raise the budget of moves: {were}, {best}")
+    } else if Reach::is_more(reach.with_put_off.max(reach.probable), measured) {
+        format!(
+            "wait: {were}, {best}, but what its extents gain may be chance so far; what lasts is moved"
+        )
+    } else if Reach::is_more(reach.with_turns, measured) {
+        format!(
+            "optimizing at another time of the day may help: {were}, {best}, but its extents take turns"
+        )
     } else if Reach::is_more(reach.without_bar, measured) {
         format!(
             "optimizing more often would not help: {were}, {best}, but its extents gain too few I/Os to be worth their moves"
@@ -248,15 +256,6 @@ fn below_the_best(
             "optimizing more often would not help: {were}, {best}, but heat of the time before keeps other extents up"
         )
     })
-}
-
-/// How often to optimize where a window of so many hours served so much less than the placement planned at its end: what a placement
-/// serves is taken to fall evenly from its moves on, so a window that is shorter by some factor loses less by that factor.
-/// Once more than now at least, and once an hour at most, for heat is counted by the hour.
-fn times_a_day(hours: f64, lost: f64) -> u64 {
-    let windows = 24.0 / hours.max(1.0);
-    let wanted = (windows * lost / LATE).ceil().max(windows.floor() + 1.0);
-    plumb_units::convert::floor_u64(wanted.clamp(2.0, 24.0))
 }
 
 /// In percent of the mean before; `None` without runs before.

@@ -5,19 +5,24 @@ mod csv;
 mod diff;
 mod filling;
 mod json;
+mod reach;
 #[cfg(test)]
 mod tests;
 mod text;
+#[cfg(test)]
+mod waiting_tests;
 mod warning;
 
 use plumb_units::Bytes;
 use plumb_units::convert::{to_u64, to_usize};
 
-pub use advice::{Advice, Reach, WeakPin};
+pub use advice::{Advice, WeakPin};
 pub use csv::{csv_of, figures_csv};
 pub use diff::{ReportChange, diff};
 pub use filling::{Filling, Sample};
 pub(crate) use json::in_present_names;
+pub(crate) use reach::History;
+pub use reach::{Reach, Waits};
 pub use warning::Warning;
 
 use crate::engine::MoveOutcome;
@@ -195,6 +200,8 @@ pub struct ReportFacts {
     pub pins_pending: Vec<PinId>,
     /// What an optimization at the end of the window makes of it; `None` without I/O.
     pub reach: Option<Reach>,
+    /// What such an optimization leaves out of what it would swap.
+    pub waits: Waits,
     /// What makes a move worth it.
     pub worth: Worth,
     /// What was moved.
@@ -288,6 +295,8 @@ impl TierReport {
         let (mut all, mut unpinned) = (Vec::new(), Vec::new());
         let mut pinned = [PinnedFigures::default(); 2];
         let mut by_pin = vec![0_u64; pins.pins().len()];
+        // Extents pinned to the Performance tier, each with the I/Os up to it.
+        let mut pinned_up: Vec<(u32, u64)> = Vec::new();
         let zones = pins.zones();
         for pin in pins.pins() {
             pinned[place(pin.tier)].bytes += pin.len;
@@ -304,7 +313,11 @@ impl TierReport {
                 None => unpinned.push(ios),
                 Some(zone) => {
                     by_pin[zone.pin] += ios;
-                    pinned[place(pins.pins()[zone.pin].tier)].ios += ios;
+                    let figures = &mut pinned[place(pins.pins()[zone.pin].tier)];
+                    figures.ios += ios;
+                    if pins.pins()[zone.pin].tier == TierName::Performance {
+                        pinned_up.push((extent, figures.ios));
+                    }
                 }
             }
         }
@@ -312,7 +325,17 @@ impl TierReport {
         let rows_unpinned = rows_of(&mut unpinned, facts.extent_bytes);
         let dropped = heat.dropped();
         let ios = all.iter().sum();
-        let advice = Advice::of(facts, &all, working_set, pins, &by_pin);
+        let before = |extent: u32| {
+            let place = pinned_up.partition_point(|one| one.0 < extent);
+            place.checked_sub(1).map_or(0, |last| pinned_up[last].1)
+        };
+        let mut decides = vec![false; pins.pins().len()];
+        zones.iter().for_each(|zone| decides[zone.pin] = true);
+        let within = |((first, last), decides): ((u32, u32), bool)| {
+            decides.then(|| before(last.saturating_add(1)).saturating_sub(before(first)))
+        };
+        let within_pin: Vec<Option<u64>> = pins.ranges().zip(decides).map(within).collect();
+        let advice = Advice::of(facts, &all, working_set, pins, (&by_pin, &within_pin));
         Self {
             facts: facts.clone(),
             ios,

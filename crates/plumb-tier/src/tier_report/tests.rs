@@ -4,7 +4,20 @@ use crate::random::Random;
 
 const MIB: u64 = 1 << 20;
 
-fn facts() -> ReportFacts {
+/// Nothing waits.
+pub(super) fn reach(planned: f64, without_bar: f64) -> Reach {
+    Reach {
+        planned,
+        with_put_off: planned,
+        probable: planned,
+        with_turns: planned,
+        without_bar,
+        budget_spent: false,
+        tells_chance: true,
+    }
+}
+
+pub(super) fn facts() -> ReportFacts {
     ReportFacts {
         name: "tank/data".to_owned(),
         window_start_s: 3600.0,
@@ -18,12 +31,8 @@ fn facts() -> ReportFacts {
         expected_share: Some(0.876),
         optimizes: true,
         pins_refused: 0,
-        reach: Some(Reach {
-            planned: 1.0,
-            without_bar: 1.0,
-            budget_spent: false,
-            tells_chance: true,
-        }),
+        reach: Some(reach(1.0, 1.0)),
+        waits: Waits::default(),
         worth: Worth::reference(),
         moves: MoveFigures {
             up_requested: 12,
@@ -58,12 +67,12 @@ fn facts() -> ReportFacts {
 }
 
 /// Of extents that all have a place.
-fn report_of(facts: &ReportFacts, heat: &HeatMap, pins: &PinTable) -> TierReport {
+pub(super) fn report_of(facts: &ReportFacts, heat: &HeatMap, pins: &PinTable) -> TierReport {
     TierReport::new(facts, heat, pins, |_| true)
 }
 
 /// Extent n takes `counts[n]` I/Os.
-fn heat(counts: &[u64]) -> HeatMap {
+pub(super) fn heat(counts: &[u64]) -> HeatMap {
     let mut heat = HeatMap::new(HeatSettings::new(1 << 16));
     for (extent, count) in (0..).zip(counts) {
         if *count > 0 {
@@ -229,12 +238,7 @@ fn how_often_to_optimize_is_told() {
             window_end_s: 3600.0 * hours,
             answered_performance: performance,
             answered_cache: 0,
-            reach: Some(Reach {
-                planned: 0.9,
-                without_bar: 0.9,
-                budget_spent: false,
-                tells_chance: true,
-            }),
+            reach: Some(reach(0.9, 0.9)),
             thrash: Thrash::default(),
             ..facts()
         };
@@ -468,14 +472,14 @@ fn advice_follows_the_figures() {
         ]
     );
     // Where a run would serve no more, the advice is not to make more of them but what stands in their way.
-    let reach = |planned, without_bar, budget_spent| ReportFacts {
-        reach: Some(Reach { planned, without_bar, budget_spent, tells_chance: true }),
+    let reached = |planned, without_bar, budget_spent| ReportFacts {
+        reach: Some(Reach { budget_spent, ..reach(planned, without_bar) }),
         ..rested()
     };
     for (facts, words) in [
-        (reach(0.75, 1.0, false), "its extents gain too few I/Os to be worth their moves"),
-        (reach(0.75, 1.0, true), "raise the budget of moves: 75.0 % were served"),
-        (reach(0.75, 0.75, false), "heat of the time before keeps other extents up"),
+        (reached(0.75, 1.0, false), "its extents gain too few I/Os to be worth their moves"),
+        (reached(0.75, 1.0, true), "raise the budget of moves: 75.0 % were served"),
+        (reached(0.75, 0.75, false), "heat of the time before keeps other extents up"),
     ] {
         let found = suggestions(&facts, &[10; 10]);
         assert!(found.len() == 1 && found[0].contains(words), "{found:?}");
@@ -483,7 +487,7 @@ fn advice_follows_the_figures() {
     }
     let mut pins = PinTable::new(MIB);
     pins.set(30 * MIB, MIB, TierName::Performance).expect("a range");
-    let pinned = report_of(&reach(0.75, 0.75, false), &heat(&[10; 10]), &pins);
+    let pinned = report_of(&reached(0.75, 0.75, false), &heat(&[10; 10]), &pins);
     assert!(
         pinned.advice.suggestions[0].starts_with("pins stand in the way: 75.0 % were served"),
         "{:?}",

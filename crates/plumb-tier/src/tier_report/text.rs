@@ -72,6 +72,16 @@ pub(super) fn render(report: &TierReport) -> String {
     let took = seconds(moves.seconds);
     let moved = format!("{} in {took} s ({})", Bytes(moves.bytes), moves.stop.name());
     line(&mut out, "Moved", &moved);
+    let waits = &facts.waits;
+    for (name, extents, ios) in [
+        ("Swaps That Wait, as Their Gain May Be Chance", waits.put_off, waits.put_off_ios),
+        ("Swaps Left Out, as These Extents Take Turns", waits.turns, waits.turns_ios),
+    ] {
+        if extents > 0 {
+            let size = Bytes(extents.saturating_mul(facts.extent_bytes));
+            line(&mut out, name, &format!("{size}, {} of I/Os", share(percent(ios, report.ios))));
+        }
+    }
     if let Some(kept) = &moves.limits {
         line(&mut out, "Limits of the Optimization", &limits(kept));
     }

@@ -572,6 +572,12 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
             bytes(put_off)
         ));
     }
+    if planned.turns > 0 {
+        text.push_str(&format!(
+            "{} stay where they are until they are asked for on the day after, too: they looked hottest before, and were not\n",
+            bytes(planned.turns)
+        ));
+    }
     if planned.pins_refused > 0 {
         let short = bytes(planned.pins_refused);
         text.push_str(&format!(
@@ -602,6 +608,7 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         "host_ios_performance_expected": planned.ios_after,
         "budget_spent": planned.budget_spent,
         "put_off": put_off,
+        "taking_turns": planned.turns,
         "break_even_ios": worth.break_even(),
         "break_even_basis": worth.basis.name(),
         "pins_refused": planned.pins_refused,
