@@ -420,9 +420,9 @@ impl<Q: FlushQueue> Engine<Q> {
         let working_set = report.working_set;
         let goes_on =
             self.heat(vdisk).window_hours().is_some_and(|age| age < settings.window_hours);
+        let heat = self.heats.of(index(vdisk));
+        self.optimizer.own[index(vdisk)].0.history.planned(&planned.moves, heat, !goes_on);
         if !goes_on {
-            let heat = self.heats.of(index(vdisk));
-            self.optimizer.own[index(vdisk)].0.history.window_ends(heat);
             self.begin_heat_window(vdisk);
         }
         let share_before =

@@ -228,16 +228,15 @@ impl MoveHistory {
         }
     }
 
-    /// Takes what a run's moves, those really made, use up of the ration of a tier with so many slots. What those win that moved up is seen
-    /// from now on.
+    /// Takes what a run's moves, those really made, use up of the ration of a tier with so many slots.
     pub fn spend(&mut self, made: &[Move], heat: &HeatMap, slots: u64) {
         self.ration.spend(made, heat, slots);
-        self.turns.run_ended(made, heat);
     }
 
-    /// The window of the heat map ends, whose counts are there yet: they tell what those have won that moved up before.
-    pub fn window_ends(&mut self, heat: &HeatMap) {
-        self.turns.window_ends(heat);
+    /// Takes what a plan is to move, before anything moves: what those win that go up is seen from now on. `ends`: with it the window of the
+    /// heat map ends, whose counts are there yet, and they tell of those that went up before.
+    pub fn planned(&mut self, moves: &[Move], heat: &HeatMap, ends: bool) {
+        self.turns.planned(moves, heat, ends);
     }
 
     /// Whether an extent takes turns with others: it was hot when it moved up, and not on the day after.

@@ -1,6 +1,6 @@
 //! Extents that take turns (10.3): each looks hottest when it is moved up, and is not asked for on the day after.
 //!
-//! Of those that are moved up for their heat is seen what they win in the day after, over what their scores say. Who has won too little twice
+//! Of those that are to be moved up for their heat is seen what they win in the day after, over what their scores say. Who has won too little twice
 //! within some days has to show first that it goes on for a day: then it is tried out where it lies.
 
 use plumb_units::convert::to_u64;
@@ -26,26 +26,34 @@ const KNOWN_H: u64 = 8 * 24;
 /// So many extents are followed at most.
 const ENTRIES: usize = 1 << 20;
 
-/// An extent that was moved up.
+/// An extent that was to be moved up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Tried {
     extent: u32,
     /// By the clock of the heat map, in hours: since then it is tried out, or nothing was seen of it.
     since: u64,
-    /// With this score.
+    /// It had this score then,
     score: f32,
-    /// Host I/Os from then on, less those that the window had before.
+    /// and is expected to have so many host I/Os in an hour.
+    hourly: f32,
+    /// Host I/Os from then on, less those that its window had before.
     won: f32,
     fails: u8,
     is_tried: bool,
 }
 
 impl Tried {
-    /// Whether it was moved up is seen from now on.
-    fn begin(&mut self, heat: &HeatMap) {
+    /// It looks hot: what becomes of it is seen from now on. `ends`: with it a window ends, whose counts are there yet.
+    fn begin(&mut self, heat: &HeatMap, ends: bool) {
         let seen = heat.extent(self.extent);
-        (self.since, self.score) = (heat.epoch(), seen.score);
-        (self.won, self.is_tried) = (-(seen.ios() as f32), true);
+        let ios = seen.ios() as f32;
+        (self.since, self.score, self.is_tried) = (heat.epoch(), seen.score, true);
+        self.won = if ends { 0.0 } else { -ios };
+        // A score that stays as it is wins as much as decays of it; and no more is asked for than a whole day has had.
+        self.hourly = seen.score * std::f32::consts::LN_2 / heat.settings().half_life_hours;
+        if let Some(hours) = heat.window_hours().filter(|hours| *hours >= DAY_H) {
+            self.hourly = self.hourly.min(ios / hours as f32);
+        }
     }
 
     /// A window ends, whose counts are there yet.
@@ -55,9 +63,7 @@ impl Tried {
         if hours < DAY_H {
             return;
         }
-        // A score that stays as it is wins as much as decays of it.
-        let hourly = std::f32::consts::LN_2 / heat.settings().half_life_hours;
-        let is_little = self.won < LITTLE * self.score * hourly * hours as f32;
+        let is_little = self.won < LITTLE * self.hourly * hours as f32;
         self.fails = match is_little {
             true => (self.fails + FAILED).min(MOST),
             false => self.fails.saturating_sub(HELD),
@@ -81,40 +87,39 @@ impl Turns {
         found.is_ok_and(|nth| self.0[nth].takes_turns())
     }
 
-    /// The window of a heat map ends, whose counts are there yet.
-    pub(super) fn window_ends(&mut self, heat: &HeatMap) {
-        let tried = self.0.iter_mut().filter(|tried| tried.is_tried);
-        tried.for_each(|tried| tried.window_ends(heat));
-        self.0.retain(|tried| tried.is_tried || tried.fails > 0);
-    }
-
-    /// A run has made these moves.
-    pub(super) fn run_ended(&mut self, made: &[Move], heat: &HeatMap) {
-        let now = heat.epoch();
+    /// A plan has been made. `ends`: with it the window of the heat map ends, whose counts are there yet. What is planned and not made is seen as
+    /// well: what an extent wins does not depend on where it lies.
+    pub(super) fn planned(&mut self, moves: &[Move], heat: &HeatMap, ends: bool) {
+        if ends {
+            let tried = self.0.iter_mut().filter(|tried| tried.is_tried);
+            tried.for_each(|tried| tried.window_ends(heat));
+        }
         // What is of another clock tells nothing.
+        let now = heat.epoch();
         self.0.retain(|tried| {
             let age = now.checked_sub(tried.since);
-            age.is_some_and(|age| tried.is_tried || age <= KNOWN_H)
+            age.is_some_and(|age| tried.is_tried || tried.fails > 0 && age <= KNOWN_H)
         });
         // Who takes turns and looks as hot as when that was seen is tried out where it lies.
         for tried in self.0.iter_mut().filter(|tried| tried.takes_turns() && !tried.is_tried) {
             if heat.extent(tried.extent).score >= tried.score * AS_HOT {
-                tried.begin(heat);
+                tried.begin(heat, ends);
             }
         }
         let known = self.0.len();
         let is_up =
             |made: &&Move| made.to == TierName::Performance && made.reason == MoveReason::Heat;
-        for made in made.iter().filter(is_up) {
-            let extent = made.extent;
+        for planned in moves.iter().filter(is_up) {
+            let extent = planned.extent;
             match self.0[..known].binary_search_by_key(&extent, |tried| tried.extent) {
                 Ok(nth) if self.0[nth].is_tried => {}
-                Ok(nth) => self.0[nth].begin(heat),
+                Ok(nth) => self.0[nth].begin(heat, ends),
                 Err(_) if self.0.len() < ENTRIES => {
-                    let (score, won, fails) = (0.0, 0.0, 0);
-                    let mut tried = Tried { extent, since: 0, score, won, fails, is_tried: true };
-                    tried.begin(heat);
-                    self.0.push(tried);
+                    let (since, score, hourly, won) = (now, 0.0, 0.0, 0.0);
+                    let mut new =
+                        Tried { extent, since, score, hourly, won, fails: 0, is_tried: true };
+                    new.begin(heat, ends);
+                    self.0.push(new);
                 }
                 Err(_) => {}
             }
@@ -127,8 +132,8 @@ impl Turns {
         for tried in &self.0 {
             out.u32(tried.extent);
             out.u64(tried.since);
-            out.u32(tried.score.to_bits());
-            out.u32(tried.won.to_bits());
+            let figures = [tried.score, tried.hourly, tried.won];
+            figures.iter().for_each(|figure| out.u32(figure.to_bits()));
             out.u8(tried.fails << 1 | u8::from(tried.is_tried));
         }
     }
@@ -138,14 +143,16 @@ impl Turns {
         let mut turns = Self::default();
         for _ in 0..count {
             let (extent, since) = (from.u32()?, from.u64()?);
-            let (score, won) = (f32::from_bits(from.u32()?), f32::from_bits(from.u32()?));
+            let mut figure = || Some(f32::from_bits(from.u32()?));
+            let (score, hourly, won) = (figure()?, figure()?, figure()?);
             let state = from.u8()?;
             let (fails, is_tried) = (state >> 1, state & 1 == 1);
             let rises = turns.0.last().is_none_or(|last| last.extent < extent);
-            if !rises || fails > MOST || !score.is_finite() || score < 0.0 || !won.is_finite() {
+            let figures = [score, hourly, won];
+            if !rises || fails > MOST || !figures.iter().all(|figure| figure.is_finite()) {
                 return None;
             }
-            turns.0.push(Tried { extent, since, score, won, fails, is_tried });
+            turns.0.push(Tried { extent, since, score, hourly, won, fails, is_tried });
         }
         Some(turns)
     }
@@ -154,8 +161,8 @@ impl Turns {
     #[cfg(test)]
     pub(super) fn sample() -> Self {
         let of = |extent, fails| {
-            let (since, score, won) = (7, 9.5, -2.0);
-            Tried { extent, since, score, won, fails, is_tried: fails == 0 }
+            let (since, score, hourly, won) = (7, 9.5, 0.25, -2.0);
+            Tried { extent, since, score, hourly, won, fails, is_tried: fails == 0 }
         };
         Self(vec![of(3, 4), of(70_000, 0)])
     }
@@ -189,12 +196,11 @@ mod tests {
         }
 
         fn run(&mut self, is_moved: bool) -> bool {
-            self.turns.window_ends(&self.heat);
-            self.heat.begin_window();
             let (to, reason) = (TierName::Performance, MoveReason::Heat);
             let up = Move { extent: 7, score: 0.0, to, reason };
-            self.turns
-                .run_ended(if is_moved { std::slice::from_ref(&up) } else { &[] }, &self.heat);
+            let moves = if is_moved { std::slice::from_ref(&up) } else { &[] };
+            self.turns.planned(moves, &self.heat, true);
+            self.heat.begin_window();
             self.turns.has(7)
         }
     }
@@ -250,7 +256,7 @@ mod tests {
         course.heat.record_many(7, HostIoKind::Read, 1000);
         let (to, reason) = (TierName::Performance, MoveReason::Heat);
         let up = Move { extent: 7, score: 0.0, to, reason };
-        course.turns.run_ended(&[up], &course.heat);
+        course.turns.planned(&[up], &course.heat, false);
         course.heat.advance(6);
         course.run(false);
         assert_eq!((course.turns.0[0].won, course.turns.0[0].fails), (0.0, 0));
@@ -258,7 +264,7 @@ mod tests {
         course.run(false);
         assert_eq!(course.turns.0[0].fails, FAILED);
         let mut pinned = Course::new();
-        pinned.turns.run_ended(&[Move { reason: MoveReason::Pin, ..up }], &pinned.heat);
+        pinned.turns.planned(&[Move { reason: MoveReason::Pin, ..up }], &pinned.heat, false);
         assert_eq!(pinned.turns, Turns::default());
     }
 
@@ -278,12 +284,13 @@ mod tests {
             vec![Tried { fails: MOST + 1, ..one }],
             vec![Tried { score: f32::NAN, ..one }],
             vec![Tried { won: f32::INFINITY, ..one }],
+            vec![Tried { hourly: f32::INFINITY, ..one }],
         ] {
             assert_eq!(read(&Turns(wrong)), None);
         }
         // A map that was lost begins with another hour.
         let mut turns = Turns::sample();
-        turns.run_ended(&[], &HeatMap::new(HeatSettings::new(100)));
+        turns.planned(&[], &HeatMap::new(HeatSettings::new(100)), false);
         assert_eq!(turns, Turns::default());
     }
 }

@@ -177,9 +177,10 @@ impl Tierer {
         })
     }
 
-    /// A run begins: the counts that it was planned by are over, unless they are of fewer than so many hours; whether they are.
-    pub(super) fn begin_window(&mut self, least_hours: u64) -> bool {
+    /// A run begins, with these moves: the counts that it was planned by are over, unless they are of fewer than so many hours; whether they are.
+    pub(super) fn begin_window(&mut self, least_hours: u64, planned: &[Move]) -> bool {
         self.goes_on = self.heat.window_hours().is_some_and(|age| age < least_hours);
+        self.history.planned(planned, &self.heat, !self.goes_on);
         if self.goes_on {
             return false;
         }
@@ -187,7 +188,6 @@ impl Tierer {
         if self.working_sets.len() > 7 {
             self.working_sets.remove(0);
         }
-        self.history.window_ends(&self.heat);
         // There are more extents in the map than in the space.
         let extents = self.space.extents();
         let tier = |extent| if extent < extents { self.space.tier(extent) } else { None };

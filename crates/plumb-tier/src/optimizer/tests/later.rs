@@ -186,10 +186,7 @@ fn no_placement_is_better_by_more_than_what_is_put_off() {
             .fold(0.0, f32::max);
         assert_eq!(gain, Some(best), "{:?} {planned:?} {:?}", case.disk.0, case.bar);
     }
-    assert!(
-        waited > 100 && others > 100,
-        "{waited} cases with some that wait, {others} other loads"
-    );
+    assert!(waited > 50 && others > 30, "{waited} cases with some that wait, {others} other loads");
 }
 
 #[test]
@@ -236,14 +233,17 @@ fn sessions(seed: u64) -> Case {
     let tier = |extent| if fast(extent) { TierName::Performance } else { TierName::Capacity };
     case.disk = Disk((0..EXTENTS).map(|extent| Some(tier(extent))).collect());
     let mut heat = HeatMap::new(HeatSettings::new(EXTENTS));
+    let mut until = vec![0; plumb_units::convert::index(EXTENTS)];
     for hour in 0..24 * 4 {
         heat.advance(hour);
         if hour > 0 && hour % 24 == 0 {
             heat.begin_window_of(|extent| Some(fast(extent)));
         }
-        for extent in 0..EXTENTS {
-            let often = if extent % 97 == 3 { 4 } else { 36 };
-            let count = if random.one_in(often) { 24 + random.below(16) } else { 0 };
+        for (extent, until) in (0..EXTENTS).zip(&mut until) {
+            if extent % 97 == 3 || random.one_in(24) {
+                *until = hour + 4;
+            }
+            let count = if hour < *until { 20 + random.below(8) } else { 0 };
             heat.record_many(extent, HostIoKind::Read, count);
         }
     }
