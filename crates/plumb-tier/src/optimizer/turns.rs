@@ -13,7 +13,7 @@ use crate::heat::HeatMap;
 const DAY_H: u64 = 20;
 /// It has won too little if it is less than this part of what its score says.
 const LITTLE: f32 = 0.5;
-/// What has so much of the score with which it was moved up looks as hot again.
+/// What looks as if it would have so much of what was expected of it before looks as hot again.
 const AS_HOT: f32 = 0.75;
 /// What a day on which it won too little counts, and what one on which it did not takes back: who does as often as not takes turns.
 const FAILED: u8 = 2;
@@ -32,9 +32,7 @@ struct Tried {
     extent: u32,
     /// By the clock of the heat map, in hours: since then it is tried out, or nothing was seen of it.
     since: u64,
-    /// It had this score then,
-    score: f32,
-    /// and is expected to have so many host I/Os in an hour.
+    /// It is expected to have so many host I/Os in an hour.
     hourly: f32,
     /// Host I/Os from then on, less those that its window had before.
     won: f32,
@@ -45,15 +43,17 @@ struct Tried {
 impl Tried {
     /// It looks hot: what becomes of it is seen from now on. `ends`: with it a window ends, whose counts are there yet.
     fn begin(&mut self, heat: &HeatMap, ends: bool) {
+        (self.since, self.hourly, self.is_tried) = (heat.epoch(), self.hourly_now(heat), true);
+        self.won = if ends { 0.0 } else { -(heat.extent(self.extent).ios() as f32) };
+    }
+
+    /// Host I/Os in an hour that it looks as if it would have.
+    fn hourly_now(&self, heat: &HeatMap) -> f32 {
         let seen = heat.extent(self.extent);
-        let ios = seen.ios() as f32;
-        (self.since, self.score, self.is_tried) = (heat.epoch(), seen.score, true);
-        self.won = if ends { 0.0 } else { -ios };
         // A score that stays as it is wins as much as decays of it; and no more is asked for than a whole day has had.
-        self.hourly = seen.score * std::f32::consts::LN_2 / heat.settings().half_life_hours;
-        if let Some(hours) = heat.window_hours().filter(|hours| *hours >= DAY_H) {
-            self.hourly = self.hourly.min(ios / hours as f32);
-        }
+        let hourly = seen.score * std::f32::consts::LN_2 / heat.settings().half_life_hours;
+        let hours = heat.window_hours().filter(|hours| *hours >= DAY_H);
+        hours.map_or(hourly, |hours| hourly.min(seen.ios() as f32 / hours as f32))
     }
 
     /// A window ends, whose counts are there yet.
@@ -102,7 +102,7 @@ impl Turns {
         });
         // Who takes turns and looks as hot as when that was seen is tried out where it lies.
         for tried in self.0.iter_mut().filter(|tried| tried.takes_turns() && !tried.is_tried) {
-            if heat.extent(tried.extent).score >= tried.score * AS_HOT {
+            if tried.hourly_now(heat) >= tried.hourly * AS_HOT {
                 tried.begin(heat, ends);
             }
         }
@@ -115,9 +115,8 @@ impl Turns {
                 Ok(nth) if self.0[nth].is_tried => {}
                 Ok(nth) => self.0[nth].begin(heat, ends),
                 Err(_) if self.0.len() < ENTRIES => {
-                    let (since, score, hourly, won) = (now, 0.0, 0.0, 0.0);
-                    let mut new =
-                        Tried { extent, since, score, hourly, won, fails: 0, is_tried: true };
+                    let (since, hourly, won) = (now, 0.0, 0.0);
+                    let mut new = Tried { extent, since, hourly, won, fails: 0, is_tried: true };
                     new.begin(heat, ends);
                     self.0.push(new);
                 }
@@ -132,8 +131,8 @@ impl Turns {
         for tried in &self.0 {
             out.u32(tried.extent);
             out.u64(tried.since);
-            let figures = [tried.score, tried.hourly, tried.won];
-            figures.iter().for_each(|figure| out.u32(figure.to_bits()));
+            out.u32(tried.hourly.to_bits());
+            out.u32(tried.won.to_bits());
             out.u8(tried.fails << 1 | u8::from(tried.is_tried));
         }
     }
@@ -144,15 +143,14 @@ impl Turns {
         for _ in 0..count {
             let (extent, since) = (from.u32()?, from.u64()?);
             let mut figure = || Some(f32::from_bits(from.u32()?));
-            let (score, hourly, won) = (figure()?, figure()?, figure()?);
+            let (hourly, won) = (figure()?, figure()?);
             let state = from.u8()?;
             let (fails, is_tried) = (state >> 1, state & 1 == 1);
             let rises = turns.0.last().is_none_or(|last| last.extent < extent);
-            let figures = [score, hourly, won];
-            if !rises || fails > MOST || !figures.iter().all(|figure| figure.is_finite()) {
+            if !rises || fails > MOST || !hourly.is_finite() || !won.is_finite() {
                 return None;
             }
-            turns.0.push(Tried { extent, since, score, hourly, won, fails, is_tried });
+            turns.0.push(Tried { extent, since, hourly, won, fails, is_tried });
         }
         Some(turns)
     }
@@ -161,8 +159,8 @@ impl Turns {
     #[cfg(test)]
     pub(super) fn sample() -> Self {
         let of = |extent, fails| {
-            let (since, score, hourly, won) = (7, 9.5, 0.25, -2.0);
-            Tried { extent, since, score, hourly, won, fails, is_tried: fails == 0 }
+            let (since, hourly, won) = (7, 0.25, -2.0);
+            Tried { extent, since, hourly, won, fails, is_tried: fails == 0 }
         };
         Self(vec![of(3, 4), of(70_000, 0)])
     }
@@ -282,9 +280,8 @@ mod tests {
             vec![other, one],
             vec![one, one],
             vec![Tried { fails: MOST + 1, ..one }],
-            vec![Tried { score: f32::NAN, ..one }],
+            vec![Tried { hourly: f32::NAN, ..one }],
             vec![Tried { won: f32::INFINITY, ..one }],
-            vec![Tried { hourly: f32::INFINITY, ..one }],
         ] {
             assert_eq!(read(&Turns(wrong)), None);
         }

@@ -16,7 +16,7 @@ pub struct Reach {
     pub planned: f64,
     /// The same with the swaps that wait for the ration.
     pub with_put_off: f64,
-    /// The same with those that half the certainty would do for.
+    /// The same if whatever would pay were certain, and not chance.
     pub probable: f64,
     /// The same with extents that are left out because they take turns.
     pub with_turns: f64,
@@ -41,15 +41,13 @@ impl Reach {
         let with_put_off = planned.share_with(planned.put_off_ios)?;
         let with_turns = planned.share_with(planned.turns_ios)?;
         // What is known to serve more already is not asked for in other ways.
-        let is_told = [share, with_put_off].iter().any(|share| Self::is_more(*share, measured));
-        let probable = if is_told || bar.deviations == 0.0 {
-            share
-        } else {
-            let half = again(Bar { deviations: bar.deviations / 2.0, ..bar }, History::Own);
-            half.share_with(half.put_off_ios)?
+        let known = [share, with_put_off, with_turns];
+        let is_told = known.iter().any(|share| Self::is_more(*share, measured));
+        let probable = match is_told {
+            true => share,
+            false => again(Bar { deviations: 0.0, ..bar }, History::Own).expected_share()?,
         };
-        let is_told =
-            is_told || [probable, with_turns].iter().any(|share| Self::is_more(*share, measured));
+        let is_told = is_told || Self::is_more(probable, measured);
         let without_bar =
             if is_told { share } else { again(Bar::none(), History::Empty).expected_share()? };
         Some(Self {
