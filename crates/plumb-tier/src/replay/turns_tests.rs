@@ -96,5 +96,6 @@ fn who_takes_turns_no_more_is_like_others() {
         println!("{last}: {}", told(&days));
         assert!(days[12..20].iter().any(|day| day.turns == 100), "{last}: {}", told(&days));
         assert!(days[23..].iter().all(|day| day.turns == 0), "{last}: {}", told(&days));
+        assert!(served(&days[24..]).0 > 0.98, "{last}: {}", told(&days));
     }
 }
