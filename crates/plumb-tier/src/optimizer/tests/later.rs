@@ -229,7 +229,7 @@ fn sessions(seed: u64, alike: bool) -> Case {
     const EXTENTS: u32 = 1500;
     let mut random = Random::new(seed);
     let mut case = Case::new("-", u64::from(EXTENTS / 5));
-    let fast = |extent: u32| extent % 5 == 0;
+    let fast = |extent: u32| extent.is_multiple_of(5);
     let tier = |extent| if fast(extent) { TierName::Performance } else { TierName::Capacity };
     case.disk = Disk((0..EXTENTS).map(|extent| Some(tier(extent))).collect());
     let mut heat = HeatMap::new(HeatSettings::new(EXTENTS));
