@@ -63,7 +63,7 @@ fn replay(
                 When::Quarters => (2.0, crate::engine::TRICKLE_WINDOW_H),
             };
             let plan = tierer.plan(PlanLimits::none(), raised);
-            tierer.begin_window(least);
+            tierer.begin_window(least, &plan.moves);
             assert!(plan.moves.iter().all(|planned| tierer.make(planned)), "there is room");
             tierer.run_ended(&plan.moves);
             up += plan.count(TierName::Performance);
