@@ -85,7 +85,7 @@ const FEWEST: usize = 3;
 const BENT: f64 = 2.0 / 3.0;
 
 /// How far the end of that step lies above a knee that needs nothing beyond it.
-const CLEAR: f64 = 1.6;
+const CLEAR: f64 = 2.0;
 
 /// The next step of a climb.
 struct Up {
@@ -173,12 +173,16 @@ const BEYOND: f64 = 0.4;
 const COARSE: f64 = 1.5;
 
 /// Where to split one of the gaps beside the plateau: the wider one at its geometric mean, or that with more room by the curve
-/// where there is one; `None` when both are narrow.
+/// where there is one and a gap is coarse; `None` when both are narrow.
 fn refine(tested: &[u64], plateau: u64, curve: Option<&Knee>) -> Option<u64> {
     let narrow = f64::max(1.0, GAP * plateau as f64);
     let is_wide = |(low, high): &(u64, u64)| (high - low) as f64 > narrow;
-    let gaps = beside(tested, plateau).into_iter().flatten().filter(is_wide);
-    let Some(knee) = curve else {
+    let gaps: Vec<(u64, u64)> =
+        beside(tested, plateau).into_iter().flatten().filter(is_wide).collect();
+    let are_coarse = gaps.iter().any(|(low, high)| *high as f64 > COARSE * *low as f64);
+    let gaps = gaps.into_iter();
+    // Of settings that lie this close what the lines through them leave open is noise.
+    let Some(knee) = curve.filter(|_| are_coarse) else {
         let split = |(low, high)| Some((high - low, halved(tested, plateau, (low, high))?));
         return gaps.filter_map(split).max().map(|(_, middle)| middle);
     };

@@ -196,6 +196,8 @@ fn sequential_curves_end_where_the_exhaustive_plan_ends_them() {
         let score = score(noise);
         for kind in [Kind::Named, Kind::Deep, Kind::Shallow, Kind::Any] {
             score.at_least(&format!("{kind:?}: verdict"), share);
+            // Of deep curves one in a dozen loses more where runs differ (docs/decisions/0329-where-a-step-by-fours-is-split.md).
+            let share = if kind == Kind::Deep && noise > 0.0 { 0.8 } else { share };
             score.at_least(&format!("{kind:?}: not 3 % less"), share);
             score.at_least(&format!("{kind:?}: within 3 %"), share);
             if [Kind::Named, Kind::Deep].contains(&kind) {

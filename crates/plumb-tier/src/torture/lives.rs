@@ -16,7 +16,9 @@ use super::states::{
 };
 use super::unborne::{fault, shuffled};
 use super::witness::Witness;
+use crate::core::Halt;
 use crate::random::Random;
+use crate::recover::StartError;
 
 /// Requests of a life.
 const REQUESTS: usize = 10;
@@ -140,16 +142,31 @@ fn with_some(shape: &Shape, past: &Past, random: &mut Random) -> Result<Past, Wr
     let mut gone = past.gone.clone();
     gone.extend(wrong.iter().map(|(disk, _)| *disk));
     let seed = random.next();
-    let made = || {
+    let made_with = |wrong: &[(u32, DiskFaults)]| {
         let mut made = queue(shape, as_files(&past.images, &files), seed, true);
-        set_faults(&mut made, &files, &wrong);
+        set_faults(&mut made, &files, wrong);
         made
+    };
+    let made = || made_with(&wrong);
+    // Who fails within a start takes no more votes along than who is not there at all: where that is refused for its votes, so may this be.
+    let votes_are_too_few = || {
+        let away = DiskFaults { dead_from: Some(0), ..DiskFaults::default() };
+        let away: Vec<_> = wrong.iter().map(|(disk, _)| (*disk, away.clone())).collect();
+        let mut made = made_with(&away);
+        let started = start_engine(shape, &mut made, seed);
+        started.is_err_and(|error| {
+            matches!(error, StartError::NoQuorum { .. }) && shape.may_be_refused(gone.len(), &error)
+        })
     };
     let mut before = Witness::new(past.oracle.clone());
     before.gone.clone_from(&gone);
     let mut run = match Run::start_on(shape, made(), past.oracle.clone(), seed) {
         Ok(run) => run,
-        Err(error) if shape.may_be_refused(gone.len(), &error) => {
+        Err(error)
+            if shape.may_be_refused(gone.len(), &error)
+                || matches!(error, StartError::Halted { source: Halt::Voters })
+                    && votes_are_too_few() =>
+        {
             // Once more, for what it did before that.
             let mut made = made();
             if start_engine(shape, &mut made, seed).is_ok() {

@@ -260,6 +260,13 @@ mod tests {
         keeps(7_256_506_804_662_878_912);
     }
 
+    /// Two disks failed and kept their last copies, without a vote; the third one, which has the only vote, cannot be flushed when
+    /// the pool starts.
+    #[test]
+    fn a_disk_with_the_only_vote_may_fail_within_a_start() {
+        keeps(8_327_797_063_500_182_580);
+    }
+
     /// The history of a seed that a violation named keeps what it promises now.
     fn keeps(seed: u64) {
         let (shape, history) = of(workload(seed), STEPS, seed);
