@@ -231,6 +231,8 @@ pub fn plan<P: Placement>(request: &PlanRequest<'_, P>) -> Plan {
 
 /// What waits is no chance where it is this part of all host I/Os of the window.
 pub(super) const ANOTHER_LOAD: u64 = 20;
+/// Hours that a window has at least of which that tells: in a shorter one a few bunches are all that there was.
+const ANOTHER_LOAD_H: u64 = 6;
 
 /// The plan as it grows.
 struct Course<'a> {
@@ -244,6 +246,8 @@ struct Course<'a> {
     is_settled: bool,
     /// What became of extents may decide alone.
     knows_outcomes: bool,
+    /// The window is long enough to tell another load.
+    tells_load: bool,
     /// Those of which the ration has none left, hottest first.
     waiting: Vec<Key>,
     used: u64,
@@ -296,6 +300,7 @@ impl<'a> Course<'a> {
             is_settled,
             // Whoever asks for no certainty goes by what they had.
             knows_outcomes: request.bar.deviations > 0.0 && request.heat.knows_outcomes(),
+            tells_load: request.heat.window_hours().is_none_or(|hours| hours >= ANOTHER_LOAD_H),
             waiting: Vec::new(),
             used: survey.used,
             hottest: [].into(),
@@ -502,7 +507,7 @@ impl<'a> Course<'a> {
                 }
             }
         }
-        if gain < self.plan.ios / ANOTHER_LOAD {
+        if gain < self.plan.ios / ANOTHER_LOAD || !self.tells_load {
             self.plan.put_off.extend(pairs.iter().map(|pair| pair.1));
             self.plan.put_off_ios = gain;
             return;
@@ -525,6 +530,13 @@ impl<'a> Course<'a> {
         let gain = hot.score - victim.score;
         let are_alike = hot.is_of_its_like() && victim.is_of_its_like();
         Some(Later { gain, pays: gain >= pays * raised + off, are_alike })
+    }
+
+    /// Whether it is known what became of extents like a pair, where one bunch may be all that has been seen of the hotter one: in continuous mode, from when
+    /// such things are known.
+    fn is_of_a_kind(&self, hot: f32, victim: f32) -> bool {
+        let by_quarters = self.knows_outcomes && self.bar.raised > 1.0;
+        !by_quarters || self.later(hot, victim, (1.0, DEVIATIONS_LATER)).is_some()
     }
 
     /// Whether extents like a pair went on to be as different as a move has to gain, as far as that is known.
@@ -600,7 +612,9 @@ impl<'a> Course<'a> {
         if !must_leave && self.bar.deviations > 0.0 && self.history.takes_turns(hot.extent()) {
             return Pair::TakesTurns;
         }
-        match must_leave || self.bar.is_sure(hot_sure, victim_sure) {
+        match must_leave
+            || self.bar.is_sure(hot_sure, victim_sure) && self.is_of_a_kind(hot.hot_score(), score)
+        {
             true => Pair::Swaps,
             false => Pair::MayBeChance,
         }

@@ -110,6 +110,18 @@ fn hot_extents_that_change_place_on_the_seventh_day_are_followed_by_the_tenth() 
     }
 }
 
+/// Section 25, of what changes nothing: all extents are alike, and each gets a thousand I/Os within an hour twice a day. A plan every fifteen minutes sees one
+/// such bunch at a time, more than ten deviations of what chance was found to be; from the sixth day on it is known that they do not last.
+#[test]
+fn bunches_of_a_thousand_are_known_for_what_they_are() {
+    for when in [DAILY, When::Quarters] {
+        let law = |_, _, random: &mut Random| if random.below(12) == 0 { 1024.0 } else { 0.0 };
+        let (share, moved) = replay((EXTENTS, TIER), (6, 9), when, law);
+        println!("bunches of a thousand, {when:?}: {share:.3} served, {moved:.2} % moved per day");
+        assert!(moved <= 1.0, "{when:?}: {moved} % of the tier per day");
+    }
+}
+
 /// Extents of a project, and of how many of 100 there are I/Os at a time, for so many days each.
 const PROJECT: u32 = 20;
 const ACTIVE: u32 = 8;
