@@ -53,7 +53,16 @@ fn told(name: &str, found: &Filling, (extent_bytes, expected): (u64, ExpectedIop
                 ),
                 (true, _) => "last day's rate, which is more than the present one".to_owned(),
             };
-            format!("full in {hours:.1} hours at the {rate}")
+            // An hour is no measure of minutes.
+            let left = if hours < 1.0 {
+                match (hours * 60.0).round() {
+                    ..=1.0 => "1 minute".to_owned(),
+                    minutes => format!("{minutes} minutes"),
+                }
+            } else {
+                format!("{hours:.1} hours")
+            };
+            format!("full in {left} at the {rate}")
         }
         (_, Some(_), None) => "it does not fill at present".to_owned(),
     };
@@ -127,6 +136,8 @@ mod tests {
         };
         for (text, words) in [
             (text(40, Some(5.0)), "holds 40MiB of 100MiB: full in 12.0 hours at the present rate;"),
+            (text(40, Some(120.0)), "full in 30 minutes at the "),
+            (text(40, Some(60_000.0)), "full in 1 minute at the "),
             (text(40, Some(10.0)), "full in 6.0 hours at the last day's rate, which is more than"),
             (
                 text(40, Some(20.0)),

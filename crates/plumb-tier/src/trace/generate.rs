@@ -167,6 +167,7 @@ impl WorkloadSpec {
         };
         let mut spec = Self::of(*kind);
         let mut published = Published::default();
+        let mut given = Vec::new();
         for pair in rest.split(',').filter(|pair| !pair.is_empty()) {
             let usual = format!(
                 "every kind takes extents, rate, hours, writes, block and seed; {name}: {}",
@@ -178,6 +179,13 @@ impl WorkloadSpec {
             if !spec.has(key) {
                 return Err(refuse(format!("{name} has no setting '{key}'"), usual));
             }
+            if given.contains(&key) {
+                return Err(refuse(
+                    format!("{key} is given twice"),
+                    "leave one of them out".to_owned(),
+                ));
+            }
+            given.push(key);
             if spec.set(key, value, &mut published).is_none() {
                 let remedy = range_of(key);
                 return Err(refuse(format!("{key} cannot be '{value}' for {name}"), remedy));

@@ -510,6 +510,7 @@ fn workloads_that_cannot_be_are_refused_with_a_remedy() {
         ("zipf:reuse=60,rate=5", "reuse= tells the rate"),
         ("zipf:reuse=60,change=1", "reuse= tells the rate"),
         ("uniform:reuse=1000000000,extents=64", "I/Os per second"),
+        ("zipf:rate=5,rate=6", "rate is given twice"),
         ("vms:reuse=60", "vms has no setting 'reuse'"),
     ] {
         let error = WorkloadSpec::parse(text).expect_err(text);
