@@ -119,6 +119,25 @@ fn nothing_known_nothing_said() {
     assert!(read(&Facts::default()).is_empty());
 }
 
+/// R10: of 299 I/Os 3 to 6 nines are all the slowest one. Of ten million they are rows of their own.
+#[test]
+fn the_slowest_of_few_ios_is_no_stall() {
+    let mut facts = Facts::default();
+    let rows = [50.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 100.0];
+    let of = |count| Percentiles {
+        rows: rows
+            .iter()
+            .map(|percent| (*percent, if *percent < 99.5 { 1.0 } else { 9.0 }))
+            .collect(),
+        count: Some(count),
+        few: None,
+    };
+    facts.latencies.read = of(299);
+    silent(&facts, 10);
+    facts.latencies.read = of(10_000_000);
+    says(&facts, 10, Info, &["The 4 highest read percentiles are the same", "one stall"]);
+}
+
 #[test]
 fn the_published_pretest_is_read() {
     let facts = pretest_1();

@@ -122,7 +122,9 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             Printer::on_stderr().error(&error);
             match error {
                 BaselineError::Blocked { .. }
-                | BaselineError::Target(TargetError::WholeDevice { .. }) => BLOCKED.into(),
+                | BaselineError::Target(
+                    TargetError::WholeDevice { .. } | TargetError::Foreign(_),
+                ) => BLOCKED.into(),
                 BaselineError::Device(_)
                 | BaselineError::Target(_)
                 | BaselineError::Caps(_)
@@ -194,6 +196,8 @@ fn baseline(matches: &ArgMatches) -> Result<ExitCode, BaselineError> {
         options.device_bytes = Some(study::device_to_fill(path, &device, &destroy)?);
     }
     study::refuse_taken(&Around::of(matches))?;
+    let destroy = Around::of(matches).destroy;
+    study::refuse_foreign(path, &device, written(&options).iter(), &destroy)?;
     if matches.get_flag("dry-run") {
         let looked = look(matches, path, &options, &device)?;
         looked.tell();
@@ -401,6 +405,21 @@ fn options(
 fn settings(options: &BaselineOptions) -> Vec<Setting> {
     let counts = if options.has(Step::PretestTwo) { vec![1, 2, 4] } else { vec![1] };
     counts.into_iter().map(|files| options.random(files)).collect()
+}
+
+/// The same, with what is written to each at most by the steps that are not left out, for files that are there.
+fn written(options: &BaselineOptions) -> Vec<Setting> {
+    let mixed =
+        [Step::PretestOne, Step::PretestTwo, Step::RandomOne, Step::RandomTwo, Step::Latency];
+    let mut settings = settings(options);
+    for setting in &mut settings {
+        if options.has(Step::Writes) {
+            setting.write_percent = 100;
+        } else if !mixed.iter().any(|step| options.has(*step)) {
+            setting.write_percent = 0;
+        }
+    }
+    settings
 }
 
 /// All runs with the files that are made for them; how many bytes those are, and how fast they are written.

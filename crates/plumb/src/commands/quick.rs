@@ -66,6 +66,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
             match error {
                 QuickError::Open(error) => error.status().into(),
                 QuickError::Target(TargetError::Room { .. }) => 1.into(),
+                QuickError::Target(TargetError::Foreign(_)) => 3.into(),
                 QuickError::Target(_) | QuickError::Device(_) => 2.into(),
             }
         }
@@ -104,6 +105,8 @@ fn quick(matches: &ArgMatches) -> Result<ExitCode, QuickError> {
     study::refuse_unusable(path, &device)?;
     study::refuse_taken(&Around::of(matches))?;
     let request = request(matches, path);
+    let destroy = Around::of(matches).destroy;
+    study::refuse_foreign(path, &device, plan(&request).settings.iter(), &destroy)?;
     let bytes_to_make = quick_bytes(&request, path, &device);
     let lack = quick_lack(&request, path, &device);
     if matches.get_flag("dry-run") {

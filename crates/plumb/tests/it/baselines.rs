@@ -111,6 +111,37 @@ fn a_preflight_that_blocks_ends_it_before_any_run() {
     }
 }
 
+/// What Plumb did not make is not written to: that is said before the first run, as by a sweep, and by a dry run too.
+#[test]
+fn a_baseline_of_a_foreign_file_does_not_begin() {
+    let bench = Bench::with(DEVICE);
+    let content = vec![3; 1 << 20];
+    fs::write(bench.path("own.dat"), &content).expect("written");
+    let skip = |steps: &[&str]| steps.iter().map(|step| format!(" --skip {step}")).collect();
+    let mixed = ["pretest-1", "pretest-2", "random-1", "random-2", "latency"];
+    let reads: String = skip(&[&mixed[..], &["sequential-write"]].concat());
+    let sequential: String = skip(&mixed);
+    for (line, refused) in [
+        ("baseline own.dat --quick --id a", true),
+        ("baseline own.dat --quick --id a --dry-run --skip preflight", true),
+        ("quick own.dat --size 1M --id a", true),
+        ("quick own.dat --size 1M --id a --dry-run", true),
+        ("baseline own.dat --quick --dry-run --skip preflight --destroy own.dat", false),
+        (&format!("baseline own.dat --quick --dry-run --skip preflight{sequential}"), true),
+        (&format!("baseline own.dat --quick --dry-run --skip preflight{reads}"), false),
+    ] {
+        let outcome = bench.call(line).ends_with(if refused { 3 } else { 0 });
+        let told = outcome.stderr.contains("holds what Plumb did not make")
+            && outcome.stderr.contains("--destroy");
+        assert_eq!(told, refused, "{line}: {}", outcome.stderr);
+    }
+    assert_eq!(fs::read(bench.path("own.dat")).expect("a file"), content);
+    assert!(
+        !bench.study("a").exists() && !bench.path("own.dat.1of2").exists(),
+        "nothing was begun"
+    );
+}
+
 #[test]
 fn a_dry_run_says_what_would_be_refused() {
     let bench = Bench::with(DEVICE);
