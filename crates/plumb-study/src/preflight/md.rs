@@ -6,8 +6,8 @@ use super::health::folder;
 use super::{Check, Scene, Verdict, unseen};
 
 const ID: &str = "health-md";
-/// States in which an array serves.
-const WELL: [&str; 4] = ["clean", "active", "active-idle", "write-pending"];
+/// States in which an array serves; `read-auto` is one that was assembled and not written to since.
+const WELL: [&str; 5] = ["clean", "active", "active-idle", "write-pending", "read-auto"];
 /// Levels without copies: nothing of them can be missing, and there is nothing to put right.
 const WITHOUT_COPIES: [&str; 2] = ["raid0", "linear"];
 /// What an array does to itself, by the words of `/proc/mdstat`.

@@ -113,6 +113,7 @@ fn arrays() {
     };
     fault("health-md", Verdict::Ok, "1 md arrays", &well);
     with(&state, "inactive", Verdict::Block, "vda is inactive");
+    with(&state, "read-auto", Verdict::Ok, "1 md arrays");
     with(&degraded, "1", Verdict::Block, "lacks 1");
     with(&action, "resync", Verdict::Block, "resync");
     with(&mismatches, "8", Verdict::Warn, "8 mismatches");
