@@ -317,7 +317,7 @@ fn a_tier_that_is_rounded_up_says_so() {
         .ends_with(0);
     assert!(!made.stdout.contains("note:"), "{made:?}");
     assert_eq!(bytes(&place.json("vdisk show tank/whole")), slabs);
-    place.plumb("pool rm tank").succeeds_quietly();
+    place.plumb("pool rm tank --destroy tank").succeeds_quietly();
 }
 
 /// Names of the events of a pool that were written down.
