@@ -136,15 +136,21 @@ pub(super) fn one_stall(facts: &Facts) -> Vec<Remark> {
     let mut remarks = Vec::new();
     for (what, table) in tables(facts) {
         let Some((_, highest)) = table.rows.last() else { continue };
+        let alike: Vec<f64> = table
+            .rows
+            .iter()
+            .rev()
+            .filter(|(p, _)| *p < 100.0)
+            .take_while(|(_, ms)| *ms > 0.0 && highest / ms - 1.0 <= 0.02)
+            .map(|(percent, _)| *percent)
+            .collect();
         // Of few I/Os several rows are one and the same, the slowest: that is no stall.
-        let which = |percent: f64| {
-            table.count.map_or(percent, |count| (percent / 100.0 * count as f64).ceil())
-        };
-        let mut rows: Vec<&(f64, f64)> = table.rows.iter().filter(|(p, _)| *p < 100.0).collect();
-        rows.dedup_by(|row, before| which(row.0).total_cmp(&which(before.0)).is_eq());
-        let alike =
-            rows.iter().rev().take_while(|(_, ms)| *ms > 0.0 && highest / ms - 1.0 <= 0.02).count();
-        if alike >= 3 {
+        let lowest = alike.last().copied().unwrap_or(100.0);
+        let is_one = table
+            .count
+            .is_some_and(|count| lowest / 100.0 * count as f64 > count.saturating_sub(1) as f64);
+        let alike = alike.len();
+        if alike >= 3 && !is_one {
             remarks.extend(info(10, format!(
                 "The {alike} highest {what} percentiles are the same within 2 %: one stall that hit everything in \
                  flight, not a distribution."

@@ -63,10 +63,10 @@ fn what_was_never_written_is_not_read_unnoticed() {
     assert!(check["evidence"].as_str().expect("words").contains("100.0 % of the file"), "{check}");
     // One of another size is made anew, and what is written is written.
     assert_ne!(fs_check("check f --size 2M --json")["verdict"], "block");
-    let refused = bench.call("baseline f --quick --olap --id b").ends_with(3);
+    let refused = bench.call("baseline f --quick --olap --id b --destroy f").ends_with(3);
     assert!(refused.stderr.contains("fs"), "{}", refused.stderr);
     let runs = "--duration 1 --repetitions 1 --id";
-    let said = bench.call(&format!("quick f {runs} q"));
+    let said = bench.call(&format!("quick f {runs} q --destroy f"));
     assert!(said.stderr.contains("was never written"), "{}", said.stderr);
     sparse();
     let sweep = format!("sweep f --vary o=1,2 --set w=0 --set t=1 --warmup 0 {runs} s");
