@@ -184,7 +184,7 @@ fn nobody_is_told_to_grow_a_tier_for_what_only_waits() {
     let late: Vec<&String> =
         told.iter().skip(3).filter(|day| day.0 < 0.8).map(|day| &day.1).collect();
     let waits = late.iter().filter(|said| said.contains("wait: ")).count();
-    assert!(waits > 2, "{late:#?}");
+    assert!(waits > 0, "{late:#?}");
     for said in late {
         assert!(!said.contains("too few I/Os"), "{said}");
         assert!(!said.contains("wait: ") || !said.contains("grow"), "{said}");

@@ -45,7 +45,11 @@ impl Reach {
         let is_told = known.iter().any(|share| Self::is_more(*share, measured));
         let probable = match is_told {
             true => share,
-            false => again(Bar { deviations: 0.0, ..bar }, History::Own).expected_share()?,
+            // By the bar as it is when nobody raises it.
+            false => {
+                let pays = Bar { deviations: 0.0, raised: 1.0, ..bar };
+                again(pays, History::Own).expected_share()?
+            }
         };
         let is_told = is_told || Self::is_more(probable, measured);
         let without_bar =

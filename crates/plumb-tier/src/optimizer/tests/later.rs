@@ -19,12 +19,18 @@ fn later_case(random: &mut Random) -> (Case, u32) {
         let (start, len) = (u64::from(free) * EXTENT, u64::from(held) * EXTENT);
         case.pins.set(start, len, TierName::Performance).expect("a range");
     }
-    for day in 0..=2 + random.below(3) {
+    // The days are those of a load.
+    let last = free + held - 1;
+    (last.saturating_sub(8)..=last)
+        .for_each(|extent| heat.record_many(extent, HostIoKind::Read, 9));
+    let days = 2 + random.below(3);
+    for day in 0..=days {
         heat.advance(24 * day);
         let tier = |extent| Some(case.disk.tier(extent)? == TierName::Performance);
         heat.begin_window_of(tier);
     }
     assert!(heat.is_settled());
+    heat.advance(24 * days + random.below(24));
     let others = random.below(12);
     for extent in 0..free + held {
         let count = if extent < free { case.heat.extent(extent).ios() } else { others };
@@ -73,9 +79,12 @@ impl<'a> Known<'a> {
         hot.score > victim.score && hot.score - victim.score >= self.case.bar.over(hot, victim)
     }
 
-    /// Whether chance is no reason for what a swap gains.
+    /// Whether chance is no reason for what a swap gains: in continuous mode what is unlike any may be one bunch (0344).
     fn is_sure(&self, (down, up): (u32, u32)) -> bool {
-        self.case.bar.is_sure(self.sure(up, Lies::Slow), self.sure(down, Lies::Fast))
+        let Case { bar, heat, .. } = self.case;
+        let is_of_a_kind =
+            bar.raised <= 1.0 || !heat.knows_outcomes() || self.lasts((down, up)).is_some();
+        is_of_a_kind && bar.is_sure(self.sure(up, Lies::Slow), self.sure(down, Lies::Fast))
     }
 
     /// Whether extents like these have gone on to be so different; `None` where nothing is known of it.
@@ -131,7 +140,12 @@ impl<'a> Known<'a> {
         assert!(!is_other || gain >= planned.ios / ANOTHER_LOAD, "{count} of {left}: {gain}");
         let waits = !planned.put_off.is_empty();
         assert!(!waits || plumb_units::convert::to_u64(swaps.len()) >= left, "{planned:?}");
-        assert!(!waits || planned.put_off_ios < planned.ios / ANOTHER_LOAD, "{planned:?}");
+        // A window of a few hours tells no other load.
+        let tells = self.case.heat.window_hours().is_some_and(|hours| hours >= 6);
+        assert!(
+            !waits || !tells || planned.put_off_ios < planned.ios / ANOTHER_LOAD,
+            "{planned:?}"
+        );
         (planned.put_off.len(), is_other)
     }
 
@@ -260,7 +274,7 @@ fn sessions(seed: u64, alike: bool) -> Case {
 /// What became of extents that looked so is asked for by every swap, and keeps some from being made (0338).
 #[test]
 fn what_is_swapped_is_what_lasts() {
-    let (mut swapped, mut kept) = (0, 0);
+    let (mut swapped, mut told, mut kept) = (0, 0, 0);
     for seed in 60..68 {
         let case = sessions(seed, seed % 2 == 0);
         let (known, planned) = (Known::of(&case), case.plan());
@@ -268,7 +282,8 @@ fn what_is_swapped_is_what_lasts() {
         let tiers = known.after(&planned.moves);
         let swaps = known.swaps(&planned);
         for pair in &swaps {
-            assert_eq!(known.lasts(*pair), Some(true), "{pair:?} of {seed}");
+            assert_ne!(known.lasts(*pair), Some(false), "{pair:?} of {seed}");
+            told += usize::from(known.lasts(*pair) == Some(true));
         }
         swapped += swaps.len();
         // Of those that stay below some clear the bar.
@@ -286,6 +301,7 @@ fn what_is_swapped_is_what_lasts() {
             .filter(|up| known.clears((coldest, *up)) && known.lasts((coldest, *up)) == Some(false))
             .count();
     }
-    println!("{swapped} swapped, {kept} that do not last");
-    assert!(swapped > 20 && kept > 20, "{swapped} swapped, {kept} that do not last");
+    println!("{swapped} swapped, {told} that are known to last, {kept} that do not");
+    // Of what is unlike any nothing is known (0344).
+    assert!(told > 20 && kept > 20, "{swapped} swapped, {told} known to last, {kept} that do not");
 }
