@@ -244,6 +244,11 @@ impl ScanTeller {
         self.told = None;
     }
 
+    /// Whether a scan whose end was not told has ended.
+    pub(super) fn is_over<Q: FlushQueue>(&self, engine: &Engine<Q>) -> bool {
+        self.began.is_some() && !engine.is_scanning()
+    }
+
     /// Looks at an engine; `ends` when it is about to end.
     pub(super) fn watch<Q: FlushQueue>(&mut self, engine: &Engine<Q>, ends: bool) {
         let scans = engine.is_scanning();
