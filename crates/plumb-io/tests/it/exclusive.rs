@@ -281,11 +281,11 @@ fn late_writes_of_a_killed_engine_end_before_the_next_one_opens() {
 }
 
 /// A part of a file as a block device, detached after the test.
-struct Part(String);
+pub(crate) struct Part(pub(crate) String);
 
 impl Part {
     /// `None` where there are no loop devices.
-    fn attach(file: &Path, offset: u64, bytes: u64) -> Option<Self> {
+    pub(crate) fn attach(file: &Path, offset: u64, bytes: u64) -> Option<Self> {
         let (offset, bytes) = (offset.to_string(), bytes.to_string());
         let line = ["--find", "--show", "--offset", &offset, "--sizelimit", &bytes, text(file)];
         run("losetup", &line).filter(|device| !device.is_empty()).map(Self)

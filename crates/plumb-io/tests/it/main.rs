@@ -7,6 +7,7 @@ mod conformance;
 mod drive;
 mod exclusive;
 mod files;
+mod flushes;
 mod in_flight;
 mod ladder;
 mod memory;
