@@ -1,6 +1,8 @@
 //! From disks to a space that serves: who is here, what is in force, what the journal adds, what open
 //! extents hold.
 
+use std::ops::RangeInclusive;
+
 use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32};
 
@@ -332,6 +334,13 @@ pub(crate) fn load<Q: FlushQueue>(
         flush_broken: false,
         to_mend: 0,
     };
+    if core.extents.is_short {
+        let mut named = ExtentSet::default();
+        for record in chain.bodies().flat_map(frame::records) {
+            core.extents_of(&record).for_each(|extent| named.insert(extent));
+        }
+        core.fetch_ahead(&named);
+    }
     for body in chain.bodies() {
         for record in frame::records(body) {
             core.fetch_for(&record)?;
@@ -520,6 +529,15 @@ impl<Q: FlushQueue> Core<Q> {
 
     /// Checksums that a record goes on from are in memory.
     fn fetch_for(&mut self, record: &Record) -> Result<(), StartError> {
+        for extent in self.extents_of(record) {
+            self.fetch_sums(extent)?;
+        }
+        Ok(())
+    }
+
+    /// Extents whose checksums a record goes on from.
+    fn extents_of(&self, record: &Record) -> RangeInclusive<u32> {
+        const NONE: RangeInclusive<u32> = RangeInclusive::new(1, 0);
         let blocks = match *record {
             Record::Open { extent } => {
                 let first = self.extents.block(extent, 0);
@@ -527,15 +545,12 @@ impl<Q: FlushQueue> Core<Q> {
             }
             Record::CrcFirst { block, .. } | Record::CrcCommit { block, .. } => block..block + 1,
             Record::Zero { block, count } => block..block.saturating_add(count.into()),
-            _ => return Ok(()),
+            _ => return NONE,
         };
         let last = blocks.end.saturating_sub(1).max(blocks.start);
         let ends = [blocks.start, last].map(|block| self.extents.split(block));
-        let [Some((first, _)), Some((last, _))] = ends else { return Ok(()) };
-        for extent in first..=last.min(first + 1) {
-            self.fetch_sums(extent)?;
-        }
-        Ok(())
+        let [Some((first, _)), Some((last, _))] = ends else { return NONE };
+        first..=last.min(first + 1)
     }
 
     fn replay_moved(&mut self, extent: u32, place: u32) {

@@ -7,7 +7,7 @@ use plumb_io::FlushQueue;
 use plumb_units::convert::{index, to_u32, to_u64};
 
 use crate::core::{Core, Halt};
-use crate::extents::{Extents, Sums};
+use crate::extents::{ExtentSet, Extents, Sums};
 use crate::format::checksum::UNVERIFIED;
 use crate::format::page::{self, LEAF_ENTRIES, PageName, Pointer};
 use crate::mutation::{Mutation, active};
@@ -22,6 +22,9 @@ pub(crate) fn sums_bytes(available: u64) -> u64 {
 
 /// Extents that are looked at for one whose checksums can be dropped, at a time.
 const LOOKED_AT: usize = 64;
+
+/// Extents whose checksums are read at once while nothing else is under way.
+const FETCHED_AT_ONCE: usize = 4096;
 
 /// Checksums of an extent that are on their way.
 #[derive(Debug)]
@@ -195,6 +198,34 @@ impl<Q: FlushQueue> Core<Q> {
         }
         self.take_sums(extent, sums);
         Ok(())
+    }
+
+    /// The checksums of many extents are read, in order and many at a time, if they are not here. Those of which a leaf could not be read
+    /// so are left for [`fetch_sums`](Self::fetch_sums).
+    pub(crate) fn fetch_ahead(&mut self, named: &ExtentSet) {
+        let (blocks, geometry) = (self.extents.blocks, self.members.geometry);
+        let disks = Sources::of(&self.io, &self.members).members;
+        let away: Vec<u32> = named.iter().filter(|extent| self.extents.is_away(*extent)).collect();
+        for some in away.chunks(FETCHED_AT_ONCE) {
+            let mut leaves: Vec<u32> =
+                some.iter().flat_map(|extent| leaves_of(*extent, blocks)).collect();
+            leaves.dedup();
+            let pages: Vec<_> = leaves.iter().filter_map(|leaf| self.sums_page(*leaf)).collect();
+            let read = self.trees.read_leaves(&mut self.io, (&geometry, &disks), &pages);
+            for &extent in some {
+                let mut sums = vec![0; index(blocks)];
+                let is_known = leaves_of(extent, blocks).all(|leaf| match read.get(&leaf) {
+                    Some(bytes) => {
+                        take_from(leaf, bytes, extent, &mut sums);
+                        true
+                    }
+                    None => self.sums_page(leaf).is_none() && !self.trees.is_unknown(leaf),
+                });
+                if is_known {
+                    self.take_sums(extent, sums);
+                }
+            }
+        }
     }
 
     /// The same, where nothing goes on without.

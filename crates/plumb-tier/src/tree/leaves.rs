@@ -14,11 +14,16 @@ use crate::io::{Io, Work};
 use crate::members::Members;
 use crate::mutation::{Mutation, active};
 
+/// How far apart pages may lie that are read with one I/O: what lies between takes no longer than another I/O does.
+const GAP: u32 = 6;
+/// Such I/Os at a time.
+const RUNS_READ: usize = 64;
+
 /// Who is asked for pages.
 #[derive(Debug)]
 pub(crate) struct Sources {
     /// Disks that have the trees.
-    pub(super) members: Vec<u16>,
+    pub(crate) members: Vec<u16>,
     /// Others that are here and may have had them. A page that a pointer names is that page wherever it is found.
     pub(super) others: Vec<u16>,
 }
@@ -62,17 +67,12 @@ impl Trees {
                 old.insert(leaf, unknown_leaf());
             }
         }
-        // All from one disk first, many at a time.
-        let mut read = vec![[0; BLOCK_LEN]; wanted.len()];
-        let work = wanted.iter().zip(&mut read).filter_map(|((_, page), into)| {
-            let offset = geometry.tree() + u64::from(page.1.page) * BLOCK_BYTES;
-            disks.first().map(|&disk| Work::Read { disk, offset, into })
-        });
-        let is_read = io.wait_for(work.collect()).is_empty();
-        for ((leaf, page), bytes) in wanted.into_iter().zip(read) {
-            let bytes = match is_read && self.verifies(page, &bytes) {
-                true => bytes,
-                false => match self.read_page(io, geometry, disks, page.0, page.1) {
+        let pages: Vec<_> = wanted.iter().map(|own| own.1).collect();
+        let mut read = self.read_leaves(io, (geometry, disks), &pages);
+        for (leaf, page) in wanted {
+            let bytes = match read.remove(&page.0.number) {
+                Some(bytes) => bytes,
+                None => match self.read_page(io, geometry, disks, page.0, page.1) {
                     Ok(bytes) => bytes,
                     Err(missing) if missing.may_be_there => return Err(missing),
                     Err(_) => unknown_leaf(),
@@ -81,6 +81,57 @@ impl Trees {
             old.insert(leaf, bytes);
         }
         Ok(old)
+    }
+
+    /// Leaves of checksums by their number, many at a time and from all of `disks`, each page from one of them; what could not be read
+    /// there, or does not verify, is left out. Pages that lie near each other are read together.
+    pub(crate) fn read_leaves<Q: FlushQueue>(
+        &self,
+        io: &mut Io<Q>,
+        (geometry, disks): (&Geometry, &[u16]),
+        pages: &[(PageName, Pointer)],
+    ) -> BTreeMap<u32, [u8; BLOCK_LEN]> {
+        let mut wanted: Vec<_> =
+            pages.iter().filter(|own| own.1.page < geometry.tree_pages()).copied().collect();
+        wanted.sort_unstable_by_key(|own| own.1.page);
+        let most = (io.control_bytes() / BLOCK_BYTES).max(1);
+        let mut runs: Vec<Vec<(PageName, Pointer)>> = Vec::new();
+        for own in wanted {
+            match runs.last_mut() {
+                Some(run)
+                    if run.last().is_some_and(|last| own.1.page - last.1.page <= GAP)
+                        && u64::from(own.1.page - run[0].1.page) < most =>
+                {
+                    run.push(own);
+                }
+                _ => runs.push(vec![own]),
+            }
+        }
+        let span = |run: &[(PageName, Pointer)]| {
+            let last = run.last().map_or(0, |last| last.1.page - run[0].1.page);
+            index(last + 1) * BLOCK_LEN
+        };
+        let mut found = BTreeMap::new();
+        for some in runs.chunks(RUNS_READ) {
+            let mut contents: Vec<_> = some.iter().map(|run| vec![0; span(run)]).collect();
+            let work = some.iter().zip(&mut contents).zip(disks.iter().cycle());
+            let work = work.map(|((run, into), &disk)| {
+                let offset = geometry.tree() + u64::from(run[0].1.page) * BLOCK_BYTES;
+                Work::Read { disk, offset, into }
+            });
+            // Whatever a disk did not give does not verify.
+            io.wait_for(work.collect());
+            for (run, bytes) in some.iter().zip(&contents) {
+                for page in run {
+                    let at = index(page.1.page - run[0].1.page) * BLOCK_LEN;
+                    let Some(bytes) = bytes[at..].first_chunk::<BLOCK_LEN>() else { continue };
+                    if self.verifies(*page, bytes) {
+                        found.insert(page.0.number, *bytes);
+                    }
+                }
+            }
+        }
+        found
     }
 
     /// The page of a leaf of checksums; `None` when none of its blocks was ever written.
