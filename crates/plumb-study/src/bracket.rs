@@ -24,7 +24,8 @@ pub enum Climb {
     /// The same, where some o far above the first was run before: what lies on a steep line to it is left out, and from
     /// there the climb goes by fours as long as it is steep.
     Leaping,
-    /// As once, and by fours as long as it is steep.
+    /// As once, and by fours from the first on as long as it is steep. What was run far above the first before all else is its
+    /// first step.
     Striding,
 }
 
@@ -38,9 +39,8 @@ const RUNS_MOST: usize = 200;
 /// First it climbs, doubling o until two successive doublings bring less than τ each; then it splits the
 /// wider gap beside what is recommended at its geometric mean until both are narrow, and the same beside the
 /// plateau, where that is another setting. By the balanced policy it looks first where the fit says that balance
-/// and recommendation are, tested or not: what it is asked for need not be near a tested setting. A climb by fours
-/// leaves gaps of which one holds the knee: there the gap is split first in which the curve may lie highest above the straight
-/// line, and where that may be.
+/// and recommendation are, tested or not: what it is asked for need not be near a tested setting. A climb by fours looks where
+/// the curve has its plateau, or where a coarse gap may bend, and beyond that only where the plateau is not seen below.
 #[must_use]
 pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb) -> Step {
     let mut tested: Vec<u64> = rows.iter().map(|row| row.o).collect();
@@ -51,26 +51,76 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
         return Step::Measure(o);
     }
     let knee = knee::find(rows, options);
+    let inside = match tested.len() < RUNS_MOST {
+        true => inside(&tested, &knee, options, until),
+        false => None,
+    };
     if let Some(Up { o, bend: Some((low, high)) }) = up {
         // What lies in the step tells whether what lies beyond it is needed: not where the knee is far enough from its end to
-        // stay there when the gap above it is split.
+        // stay there.
         let is_split = tested.iter().any(|between| (low + 1..high).contains(between));
         let marks = knee.marks.filter(|_| knee.verdict == knee::Verdict::Knee);
-        let is_clear = marks.is_some_and(|marks| CLEAR * marks.plateau as f64 <= high as f64);
-        if is_split && !is_clear {
+        let clear = if high < STRIDE * low { CLEAR.0 } else { CLEAR.1 };
+        let is_clear = marks.is_some_and(|marks| clear * marks.plateau as f64 <= high as f64);
+        if (is_split || inside.is_none()) && !is_clear {
             return Step::Measure(o);
         }
     }
-    let marks = knee.marks.filter(|_| tested.len() < RUNS_MOST);
+    inside.map_or_else(|| Step::Done(Box::new(knee)), Step::Measure)
+}
+
+/// The setting that tells most of where the knee lies among those that were tested; `None` where they tell enough.
+fn inside(tested: &[u64], knee: &Knee, options: &Options, until: Climb) -> Option<u64> {
+    let marks = knee.marks?;
     // A recommendation below the plateau is the smallest tested o that does: what lies beside it matters too.
-    let beside = marks.map(|marks| [marks.recommended, marks.plateau]);
-    let aims = marks.map(|marks| [marks.aims.1, marks.aims.0]);
-    let aim = aims.into_iter().flatten().find(|o| is_far(&tested, *o));
-    let rooms = (until == Climb::Striding).then_some(&knee);
-    match aim.or_else(|| beside.into_iter().flatten().find_map(|o| refine(&tested, o, rooms))) {
-        Some(o) => Step::Measure(o),
-        None => Step::Done(Box::new(knee)),
+    let beside = [marks.recommended, marks.plateau];
+    let aims = [marks.aims.1, marks.aims.0];
+    if options.policy != knee::Policy::Throughput {
+        let near = (GAP / 2.0, GAP / 2.0);
+        let aim = aims.into_iter().find(|o| is_far(tested, *o, near));
+        return aim.or_else(|| beside.into_iter().find_map(|o| refine(tested, o)));
     }
+    if until != Climb::Striding {
+        return refine(tested, marks.plateau);
+    }
+    let aim = Some(marks.aims.0).filter(|o| is_far(tested, *o, NEAR));
+    let aim = aim.map(|o| bent_at(tested, knee, o).unwrap_or(o)).filter(|o| !tested.contains(o));
+    // Where one I/O more is as much as a gap may be, each of them counts.
+    let is_shallow = GAP * marks.plateau as f64 <= 1.0;
+    aim.or_else(|| match is_shallow {
+        true => refine(tested, marks.plateau),
+        false => open_gap(tested, knee, marks.plateau),
+    })
+}
+
+/// How far below and above where the curve has its plateau a setting tells as much, as shares of that: somewhat above costs no
+/// throughput.
+const NEAR: (f64, f64) = (0.07, 0.2);
+/// The narrowest gap whose ends do not tell where it bends.
+const WIDE: u64 = 2;
+/// What a gap above the plateau may hide, in ln X, that matters: half of what a choice may lose.
+const ROOM: f64 = 0.015;
+/// The narrowest gap that is looked into for it, relative to the plateau.
+const SPLIT: f64 = 0.2;
+
+/// Where the gap in which something lies may bend, where that is too wide for a curve through its ends to tell.
+fn bent_at(tested: &[u64], knee: &Knee, aim: u64) -> Option<u64> {
+    let above = tested.partition_point(|other| *other < aim);
+    let (low, high) = (*tested.get(above.checked_sub(1)?)?, *tested.get(above)?);
+    let corner = || triangle(knee, (low, high));
+    (high >= WIDE * low).then(corner).flatten().map(|corner| corner.wanted)
+}
+
+/// Where to split a gap beside the plateau: above it where that may hide throughput, then below it where many outstanding I/Os
+/// less may do.
+fn open_gap(tested: &[u64], knee: &Knee, plateau: u64) -> Option<u64> {
+    let [below, above] = beside(tested, plateau);
+    let is_wide = |(low, high): &(u64, u64)| (high - low) as f64 > SPLIT * plateau as f64;
+    let corner = |gap: Option<(u64, u64)>| triangle(knee, gap.filter(is_wide)?);
+    let hides = corner(above).filter(|corner| corner.hidden > ROOM);
+    let saves = || corner(below).filter(|corner| COARSE * (corner.wanted as f64) < plateau as f64);
+    let found = hides.or_else(saves);
+    found.map(|corner| corner.wanted).filter(|o| !tested.contains(o))
 }
 
 /// Elasticity from which on a curve still rises as straight as it can: what lies between tells little.
@@ -81,16 +131,17 @@ const STRIDE: u64 = 4;
 const FEWEST: usize = 3;
 
 /// Elasticity over a step by fours up to which the curve bends far enough below its end that what lies inside is looked at before
-/// what lies beyond.
+/// what lies beyond. Over a doubling it is τ.
 const BENT: f64 = 2.0 / 3.0;
 
-/// How far the end of that step lies above a knee that needs nothing beyond it.
-const CLEAR: f64 = 2.0;
+/// How far the end of a doubling, and of a step by fours, lies above a knee that needs nothing beyond it: somewhat more than a
+/// verdict asks for (3.2, 5).
+const CLEAR: (f64, f64) = (1.3, 1.5);
 
 /// The next step of a climb.
 struct Up {
     o: u64,
-    /// The step by fours below it, where the knee may lie in that.
+    /// The step below it, where the knee may lie in that.
     bend: Option<(u64, u64)>,
 }
 
@@ -109,7 +160,7 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
     };
     let mut o = first;
     let mut flat = 0;
-    let mut stride = 2;
+    let mut stride = if until == Climb::Striding { STRIDE } else { 2 };
     let mut has_leapt = until == Climb::Striding;
     let mut bend = None;
     loop {
@@ -141,62 +192,51 @@ fn climb(rows: &[Row], tested: &[u64], (first, last): (u64, u64), until: Climb) 
         let most = 2 * o;
         let short = tested.iter().copied().find(|high| 2 * *high >= 3 * o && *high < most);
         let short = short.filter(|_| until == Climb::Leaping && !tested.contains(&most));
-        let next = leap.or(near).or(short).unwrap_or(step);
+        // Where something far above the first was run before all else, that is the first step.
+        let far = tested.iter().copied().find(|high| *high > STRIDE * o);
+        let far = far.filter(|_| until == Climb::Striding && o == first && !tested.contains(&step));
+        let next = leap.or(near).or(short).or(far).unwrap_or(step);
         if let Some(elasticity) = elasticity(o, next) {
             flat = match elasticity {
                 e if until != Climb::Twice && e < TAU / 2.0 => 2,
                 e if e < TAU => flat + 1,
                 _ => 0,
             };
-            let is_bent = until == Climb::Striding && next >= STRIDE * o && elasticity < BENT;
+            let bent = if next >= STRIDE * o { BENT } else { TAU };
+            let is_bent = until == Climb::Striding && elasticity < bent;
             bend = is_bent.then_some((o, next));
+            if is_bent && tested.len() < FEWEST && next > o + 1 {
+                let bend = corner((o, next), [1.0, elasticity, 0.0]);
+                let o = bend.map_or(o + 1, |corner| corner.wanted);
+                return Some(Up { o, bend: None });
+            }
         }
         stride = if has_leapt && is_steep(o, next) { STRIDE } else { 2 };
         o = next;
     }
 }
 
-/// Whether no tested setting is near: it lies in a gap that is not narrow.
-fn is_far(tested: &[u64], o: u64) -> bool {
-    let narrow = f64::max(1.0, GAP * o as f64);
-    let above = tested.partition_point(|other| *other < o);
-    let near = [above.checked_sub(1), Some(above)];
-    let mut near = near.into_iter().flatten().filter_map(|place| tested.get(place));
-    !near.any(|other| other.abs_diff(o) as f64 <= narrow / 2.0)
+/// Whether no tested setting is near: within such shares of it below and above.
+fn is_far(tested: &[u64], o: u64, (below, above): (f64, f64)) -> bool {
+    let is_near = |other: &u64| {
+        let share = if *other < o { below } else { above };
+        other.abs_diff(o) as f64 <= f64::max(0.5, share * o as f64)
+    };
+    !tested.iter().any(is_near)
 }
 
-/// Height above a straight line, in ln X, up to which what lies between two settings matters little.
-const ROOM: f64 = 0.005;
 /// How far from where a curve may bend to the end of the gap a setting is wanted: it bends slowly, and flattens above its corner.
 const BEYOND: f64 = 0.4;
 /// The largest factor between a knee and the settings beside it that is not told.
 const COARSE: f64 = 1.5;
 
-/// Where to split one of the gaps beside the plateau: the wider one at its geometric mean, or that with more room by the curve
-/// where there is one and a gap is coarse; `None` when both are narrow.
-fn refine(tested: &[u64], plateau: u64, curve: Option<&Knee>) -> Option<u64> {
+/// The wider gap beside the plateau, at its geometric mean; `None` when both are narrow.
+fn refine(tested: &[u64], plateau: u64) -> Option<u64> {
     let narrow = f64::max(1.0, GAP * plateau as f64);
     let is_wide = |(low, high): &(u64, u64)| (high - low) as f64 > narrow;
-    let gaps: Vec<(u64, u64)> =
-        beside(tested, plateau).into_iter().flatten().filter(is_wide).collect();
-    let are_coarse = gaps.iter().any(|(low, high)| *high as f64 > COARSE * *low as f64);
-    let gaps = gaps.into_iter();
-    // Of settings that lie this close what the lines through them leave open is noise.
-    let Some(knee) = curve.filter(|_| are_coarse) else {
-        let split = |(low, high)| Some((high - low, halved(tested, plateau, (low, high))?));
-        return gaps.filter_map(split).max().map(|(_, middle)| middle);
-    };
-    let split = |(low, high): (u64, u64)| {
-        let ratio = high as f64 / low as f64;
-        match room(knee, plateau, (low, high)) {
-            Some((room, o)) if room > ROOM && !tested.contains(&o) => Some((room, ratio, o)),
-            _ => Some((0.0, ratio, halved(tested, plateau, (low, high))?)),
-        }
-    };
-    let wider = |a: &(f64, f64, u64), b: &(f64, f64, u64)| {
-        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(b.2.cmp(&a.2))
-    };
-    gaps.filter_map(split).max_by(wider).map(|(_, _, o)| o)
+    let gaps = beside(tested, plateau).into_iter().flatten().filter(is_wide);
+    let split = |(low, high)| Some((high - low, halved(tested, plateau, (low, high))?));
+    gaps.filter_map(split).max().map(|(_, middle)| middle)
 }
 
 /// The gaps below and above a tested setting.
@@ -217,9 +257,17 @@ fn halved(tested: &[u64], plateau: u64, (low, high): (u64, u64)) -> Option<u64> 
     (!tested.contains(&middle)).then_some(middle)
 }
 
-/// What a gap beside the plateau may hide, in ln X, and which o tells most of it. A concave curve may lie above the straight line. It lies below the
+/// What lies in a gap at most.
+struct Corner {
+    /// Throughput above the straight line, in ln X.
+    hidden: f64,
+    /// Which o tells most of it.
+    wanted: u64,
+}
+
+/// What a gap may hide by the settings on either side. A concave curve lies above the straight line and below the
 /// lines through the settings on either side, which meet where it may bend.
-fn room(knee: &Knee, plateau: u64, (low, high): (u64, u64)) -> Option<(f64, u64)> {
+fn triangle(knee: &Knee, (low, high): (u64, u64)) -> Option<Corner> {
     let fit = knee.fit.as_ref()?;
     let place = knee.settings.iter().position(|setting| setting.o == low)?;
     knee.settings.get(place + 1).filter(|setting| setting.o == high)?;
@@ -229,9 +277,15 @@ fn room(knee: &Knee, plateau: u64, (low, high): (u64, u64)) -> Option<(f64, u64)
         Some((high - low) / (b.o as f64 / a.o as f64).ln())
     };
     let own = slope(place)?;
+    // No throughput rises by more than its load does.
     let before = place.checked_sub(1).and_then(slope).unwrap_or(1.0);
     // Beyond the last setting it does not rise, as far as is known.
     let after = slope(place + 1).unwrap_or_else(|| own.min(0.0));
+    corner((low, high), [before, own, after])
+}
+
+/// The same by the elasticities before the gap, over it, and after it.
+fn corner((low, high): (u64, u64), [before, own, after]: [f64; 3]) -> Option<Corner> {
     let width = (high as f64 / low as f64).ln();
     let (rise, fall) = (before - own, own - after);
     if rise <= 0.0 || fall <= 0.0 {
@@ -240,10 +294,7 @@ fn room(knee: &Knee, plateau: u64, (low, high): (u64, u64)) -> Option<(f64, u64)
     let bend = fall / (rise + fall) * width;
     let wanted = low as f64 * (bend + BEYOND * (width - bend)).exp();
     let wanted = plumb_units::convert::floor_u64(wanted.round()).clamp(low + 1, high - 1);
-    let hidden = rise * bend;
-    // Above the plateau throughput may be hidden; below it outstanding I/Os may be saved, of which each is worth τ.
-    let room = if low == plateau { hidden } else { hidden.min(TAU * (width - bend)) };
-    Some((room, wanted))
+    Some(Corner { hidden: rise * bend, wanted })
 }
 
 /// The settings next to what is recommended, where one is so far off that the knee may be another one altogether.
@@ -274,7 +325,9 @@ mod tests {
     /// The same, where some were run before.
     fn search_with(all: &[Row], before: &[u64], climb: Climb) -> (Vec<u64>, u64) {
         let (first, last) = (all[0].o, all[all.len() - 1].o);
-        let options = Options { policy: Policy::Throughput, ..Options::default() };
+        // As a baseline asks, which climbs by fours.
+        let searched = climb == Climb::Striding;
+        let options = Options { policy: Policy::Throughput, searched, ..Options::default() };
         let of = |o: u64| *all.iter().find(|row| row.o == o).expect("a setting of the range");
         let mut rows: Vec<Row> = before.iter().map(|o| of(*o)).collect();
         loop {
@@ -382,16 +435,17 @@ mod tests {
             let all = device(600, servers, 6.0, 0.0)[1..].to_vec();
             let climb = |climb| search_with(&all, &[], climb).0;
             let (stepped, strode) = (climb(Climb::Once), climb(Climb::Striding));
-            assert_eq!(strode[..4], [2, 4, 16, 64], "{servers}: {strode:?}");
+            assert_eq!(strode[..3], [2, 8, 32], "{servers}: {strode:?}");
             let runs = |run: &[u64]| run.iter().position(|o| *o as f64 > servers);
             assert!(runs(&strode) < runs(&stepped), "{servers}: {strode:?} {stepped:?}");
         }
-        // Near ones by the same steps.
+        // Near ones in no more runs.
         for servers in [2.0, 4.0] {
             let all = device(600, servers, 4.0, 0.0)[1..].to_vec();
             let (stepped, wanted) = search_with(&all, &[], Climb::Once);
             let (strode, found) = search_with(&all, &[], Climb::Striding);
-            assert_eq!((&strode[..3], found), (&stepped[..3], wanted), "{strode:?} {stepped:?}");
+            assert_eq!(found, wanted, "{strode:?} {stepped:?}");
+            assert!(strode.len() <= stepped.len(), "{strode:?} {stepped:?}");
         }
     }
 
@@ -400,7 +454,8 @@ mod tests {
         for servers in [24.0, 40.0, 60.0, 80.0, 100.0, 130.0, 160.0] {
             for sharpness in [2.5, 4.0, 8.0, 20.0] {
                 let all = device(576, servers, sharpness, 0.0);
-                let options = Options { policy: Policy::Throughput, ..Options::default() };
+                let options =
+                    Options { policy: Policy::Throughput, searched: true, ..Options::default() };
                 // As good as all, and sooner fitted.
                 let dense: Vec<Row> = all.iter().filter(|row| row.o % 8 == 0).copied().collect();
                 let wanted = knee::find(&dense, &options).marks.expect("a knee").plateau as f64;
@@ -418,6 +473,20 @@ mod tests {
                 let off = f64::max(found / wanted, wanted / found);
                 assert!(off <= 1.5, "{servers} {sharpness}: {found} instead of {wanted}: {run:?}");
             }
+        }
+    }
+
+    #[test]
+    fn what_was_run_far_above_is_the_first_step() {
+        for servers in [20.0, 60.0, 100.0, 150.0] {
+            let all = device(576, servers, 4.0, 0.0)[1..].to_vec();
+            let (climbed, wanted) = search_with(&all, &[], Climb::Striding);
+            let (near, found) = search_with(&all, &[2, 130], Climb::Striding);
+            assert!(near.len() + 1 < climbed.len(), "{servers}: {near:?} {climbed:?}");
+            assert!(!near.contains(&8), "{servers}: {near:?}");
+            let rate = |o: u64| all.iter().find(|row| row.o == o).expect("in the range").iops;
+            let off = rate(found) / rate(wanted) - 1.0;
+            assert!(off.abs() <= 0.03, "{servers}: {found} instead of {wanted}: {off}");
         }
     }
 

@@ -53,7 +53,8 @@ pub struct Marks {
     /// First and last setting with the plateau's throughput within noise.
     pub indifferent: (u64, u64),
     /// Where balance and recommendation would be if every o had been tested, by the fit alone: where a search has to
-    /// look, and from where the balanced recommendation counts. The plateau and the recommendation by other policies.
+    /// look, and from where the balanced recommendation counts. By throughput where a search would have the plateau, twice; where
+    /// nothing is searched the plateau and the recommendation.
     pub aims: (u64, u64),
 }
 
@@ -96,9 +97,13 @@ pub(super) fn marks(
     let reach = f64::max(0.01, 2.0 * concave.noise());
     let level = concave.at(settings[plateau].u);
     let alike = |setting: &&Setting| (concave.at(setting.u) - level).abs() <= reach;
-    let aims = aimed.map_or((settings[plateau].o, settings[recommended].o), |aims| {
-        (aims.balance, aims.recommended)
-    });
+    let is_sought = options.searched && options.policy == Policy::Throughput;
+    let level = is_sought.then(|| Between::of(settings, concave).flattens(plateau)).flatten();
+    let aims = match (aimed, level) {
+        (Some(aims), _) => (aims.balance, aims.recommended),
+        (None, Some(o)) => (o, o),
+        (None, None) => (settings[plateau].o, settings[recommended].o),
+    };
     let first = settings.iter().find(alike).map_or(settings[plateau].o, |setting| setting.o);
     let last = settings.iter().rev().find(alike).map_or(settings[plateau].o, |setting| setting.o);
     Marks {
@@ -130,15 +135,11 @@ struct Aims {
 /// must not depend on which of them happen to be tested, nor what lies between them on the straight lines that the fit has there
 /// (docs/decisions/0321-curves-bend-between-settings.md).
 fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> Aims {
-    let (first, last) = (settings[0].o, settings[settings.len() - 1].o);
-    let smooth = Smooth::through(settings, concave);
-    let ln_rate = |o: u64| {
-        let u = (o as f64 / first as f64).ln();
-        smooth.as_ref().map_or_else(|| concave.at(u), |smooth| smooth.at(u))
-    };
-    let end = settings.get(plateau + 1).map_or(last, |setting| setting.o);
-    let between = flattens(first, end, ln_rate)
-        .filter(|o| smooth.is_some() && settings.iter().all(|setting| setting.o != *o));
+    let curve = Between::of(settings, concave);
+    let (first, last) = curve.ends();
+    let ln_rate = |o: u64| curve.ln_rate(o);
+    let between = curve.flattens(plateau);
+    let between = between.filter(|o| settings.iter().all(|setting| setting.o != *o));
     let plateau = between.unwrap_or_else(|| {
         judge::crossing(settings, concave).map_or(settings[plateau].o, |u| {
             plumb_units::convert::floor_u64((first as f64 * u.exp()).round()).clamp(first, last)
@@ -154,6 +155,37 @@ fn aims(settings: &[Setting], concave: &Concave, plateau: usize) -> Aims {
     let level = ln_rate(balance) + KEPT.ln();
     let recommended = grid.iter().copied().find(|o| ln_rate(*o) >= level).unwrap_or(balance);
     Aims { balance, recommended, level }
+}
+
+/// The curve between its settings.
+struct Between<'a> {
+    settings: &'a [Setting],
+    concave: &'a Concave,
+    smooth: Option<Smooth>,
+}
+
+impl<'a> Between<'a> {
+    fn of(settings: &'a [Setting], concave: &'a Concave) -> Self {
+        Self { settings, concave, smooth: Smooth::through(settings, concave) }
+    }
+
+    /// The first o and the last.
+    fn ends(&self) -> (u64, u64) {
+        (self.settings[0].o, self.settings[self.settings.len() - 1].o)
+    }
+
+    fn ln_rate(&self, o: u64) -> f64 {
+        let u = (o as f64 / self.ends().0 as f64).ln();
+        self.smooth.as_ref().map_or_else(|| self.concave.at(u), |smooth| smooth.at(u))
+    }
+
+    /// Where it has the plateau, up to the setting beyond that of the fit; `None` behind a step down.
+    fn flattens(&self, plateau: usize) -> Option<u64> {
+        let (first, last) = self.ends();
+        let end = self.settings.get(plateau + 1).map_or(last, |setting| setting.o);
+        let found = || flattens(first, end, |o| self.ln_rate(o));
+        self.smooth.is_some().then(found).flatten()
+    }
 }
 
 /// The first o from which on 1 more brings less elasticity than τ; where o is large so many more as change it by a little.

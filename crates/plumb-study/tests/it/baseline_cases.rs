@@ -145,7 +145,7 @@ fn at_most_forty_runs_and_the_choices_of_the_exhaustive_plan() {
     // The shares over many seeds, against what the devices really do, are those of `choice_cases`: 94 % as here, for noise decides between
     // neighbours (docs/decisions/0132-choices-as-the-exhaustive-plans.md).
     println!("{} of {compared} within 3 % either way", compared - far.len());
-    assert!(far.len() * 100 <= compared * 6, "{far:#?}");
+    assert!(far.len() <= 1, "{far:#?}");
 }
 
 #[test]

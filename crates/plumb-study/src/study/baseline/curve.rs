@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use plumb_units::convert::to_u64;
 
 use super::options::{CURVE_MOST, EXTENSIONS, REPETITIONS, Step};
-use super::planner::{Ask, BaselinePlanner, NOISY, ORDERS_FROM, is_noisy, tries};
+use super::planner::{Ask, BaselinePlanner, NOISY, ORDERS_FROM, chosen, is_noisy, tries};
 use crate::bracket::{self, Climb};
 use crate::knee::{self, Knee};
 use crate::study::Setting;
@@ -18,6 +18,9 @@ const SPARED: usize = 2;
 
 /// Where the search for sequential I/O begins: a plateau at one outstanding I/O is rare.
 const SEQUENTIAL_FROM: u64 = 2;
+
+/// Outstanding I/Os of reads from which on the search for writes looks there first: a climb would take two steps more.
+const MANY: u64 = 16;
 
 /// Which runs a curve may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +58,9 @@ impl BaselinePlanner {
         if used >= most || left <= reserve {
             return Ask::Have(knee::find(&rows, &options));
         }
+        if let Some(like) = self.like_reads(step, setting, runs).filter(|_| rows.len() == 1) {
+            return Ask::Run(like);
+        }
         match self.search(step, setting, (&rows, &options)) {
             // One that failed is not tried again.
             bracket::Step::Measure(o) if tries(&with(setting, o), runs) > 0 => {
@@ -75,6 +81,17 @@ impl BaselinePlanner {
                 }
             }
         }
+    }
+
+    /// Writes with as many outstanding as reads need, where those are many and it was not tried.
+    fn like_reads(&self, step: Step, setting: &Setting, runs: &[RunRecord]) -> Option<Setting> {
+        let reads = Setting { write_percent: 0, ..setting.clone() };
+        let own = runs.iter().filter(|run| same_but_o(&run.setting, &reads));
+        let curve = (step == Step::Writes)
+            .then(|| knee::find(&rows(own), &self.options.knee_options(&reads, runs)))?;
+        let o = u64::from(chosen(&curve)?).min(self.options.o_most(step, setting));
+        let setting = with(setting, o);
+        (o >= MANY && tries(&setting, runs) == 0).then_some(setting)
     }
 
     /// What a search that has these rows does next.
