@@ -20,7 +20,7 @@ const HALF_LIFE_H: f32 = 12.0;
 /// before and by chance off the next one.
 const CLIP: f32 = 8.0;
 /// Scores of up to so many sixteenths, 4,096 I/Os, are exact as long as single I/Os are added to them: steps are of 16 at most (HEAT-1).
-const EXACT: f32 = 65_536.0;
+pub(super) const EXACT: f32 = 65_536.0;
 
 /// What an hour won of which that is not known, and what the score was when one began that nobody saw begin.
 pub(super) const UNKNOWN: f32 = -1.0;
@@ -78,7 +78,7 @@ impl Hours {
     pub(super) fn end(&mut self, now: f32, at: f32, levels: Option<[f32; 3]>) {
         let fade = (-HALF_LIFE_H.recip()).exp2();
         (self.off, self.won) = (self.off * fade, self.won * fade);
-        let three = self.three(now).zip(levels).filter(|_| now <= EXACT);
+        let three = self.three(now).zip(levels);
         if let Some(([first, middle, last], level)) = three {
             // By how busy all were in the middle one.
             let off = [middle - first / level[0] * level[1], middle - last / level[2] * level[1]];

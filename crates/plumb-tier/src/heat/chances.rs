@@ -4,7 +4,7 @@
 //! its own. Of the others is known how hot they are and on which tier they lie, and those that are followed and look like them tell how much of that may be
 //! chance: among the hottest below are those that just had a bunch, however few of all extents have any.
 
-use super::dispersion::{Dispersion, MOST};
+use super::dispersion::{Dispersion, MOST, MOST_OF_SURE};
 
 /// What one followed extent tells, in sixteenths.
 #[derive(Debug, Clone, Copy)]
@@ -49,24 +49,79 @@ impl Lies {
 /// A score, and how many times as much as single I/Os that of an extent like it varies.
 type Class = (f32, f32);
 
+/// So many are followed that have about as much as an extent, or those on the other tier tell of it as well.
+const ALIKE_LEAST: usize = 16;
+
 /// The figures of a map's extents.
 #[derive(Debug)]
 pub(crate) struct Chances {
+    /// By what is known of those that are followed for what they have.
+    near: Figures,
+    /// The same with those that were cold when they began to be followed, those of the other tier, and bunches of any size.
+    wide: Figures,
+}
+
+/// The figures of a map's extents, by some of those that are followed.
+#[derive(Debug)]
+struct Figures {
     /// No extent's is less.
     least: f32,
+    /// Nor more.
+    most: f32,
     /// That of extents of which nothing else is known.
     usual: f32,
     /// Of extents that are followed, by number.
     own: Vec<(u32, f32)>,
     /// Of extents on the Performance tier and elsewhere, by score.
     alike: [Vec<Class>; 2],
+    /// Of all of them, where few on a tier have about as much.
+    anywhere: Vec<Class>,
     /// Of extents whose load looks as if it had ended or begun.
     changed: f32,
 }
 
 impl Chances {
-    /// By what those tell that are followed, by number; `is_fast`: whether one lies on the Performance tier.
-    pub(super) fn new(found: &Dispersion, told: &[Told], is_fast: impl Fn(u32) -> bool) -> Self {
+    /// By what those tell that are followed, by number, without those that were cold and with them; `is_fast`: whether one lies on the Performance tier.
+    pub(super) fn new(
+        found: &Dispersion,
+        (told, with_sleepers): (&[Told], &[Told]),
+        is_fast: impl Fn(u32) -> bool,
+    ) -> Self {
+        let near = Figures::new(found, (told, MOST), Vec::new(), &is_fast);
+        let anywhere = classes(&mut with_sleepers.to_vec(), found.believed());
+        let wide = Figures::new(found, (with_sleepers, MOST_OF_SURE), anywhere, &is_fast);
+        Self { near, wide }
+    }
+
+    /// The figure of an extent with such a score.
+    pub(crate) fn of(&self, extent: u32, score: f32, lies: Lies) -> f32 {
+        self.near.of(extent, score, lies)
+    }
+
+    /// The same by all that speaks for chance: what is to be sure has to be so by this.
+    pub(crate) fn at_most(&self, extent: u32, score: f32, lies: Lies) -> f32 {
+        self.near.of(extent, score, lies).max(self.wide.of(extent, score, lies))
+    }
+
+    /// The figure of an extent whose load looks as if it had ended or begun.
+    pub(super) fn of_changed(&self, extent: u32) -> f32 {
+        let own = self.near.own(extent);
+        own.unwrap_or(self.near.changed)
+    }
+
+    /// No extent has less.
+    pub(crate) fn least(&self) -> f32 {
+        self.near.least
+    }
+}
+
+impl Figures {
+    fn new(
+        found: &Dispersion,
+        (told, most): (&[Told], f32),
+        anywhere: Vec<Class>,
+        is_fast: impl Fn(u32) -> bool,
+    ) -> Self {
         let (least, usual) = (found.least(), found.believed());
         let lies: Vec<Lies> = told.iter().map(|one| Lies::on(is_fast(one.extent))).collect();
         let mut tiers = [Vec::new(), Vec::new()];
@@ -77,42 +132,37 @@ impl Chances {
         let changed = told.iter().filter(|one| one.looks_changed);
         let sums = changed.fold((0.0, 0.0), |sums, one| (sums.0 + one.off, sums.1 + one.won));
         let changed = if sums.1 >= ENOUGH { sums.0 / sums.1 / 16.0 } else { usual };
-        let changed = changed.clamp(least, MOST);
-        let mut chances = Self { least, usual, own: Vec::new(), alike, changed };
+        let changed = changed.clamp(least, most);
+        let mut figures = Self { least, most, usual, own: Vec::new(), alike, anywhere, changed };
         let own = |(one, lies): (&Told, &Lies)| {
             let like = match one.looks_changed {
                 true => changed,
-                false => chances.like(one.score / 16.0, *lies),
+                false => figures.like(one.score / 16.0, *lies),
             };
             let own = (one.off + like * 16.0 * ALIKE) / (one.won + ALIKE) / 16.0;
-            (one.extent, own.clamp(least, MOST))
+            (one.extent, own.clamp(least, most))
         };
-        chances.own = told.iter().zip(&lies).map(own).collect();
-        chances
+        figures.own = told.iter().zip(&lies).map(own).collect();
+        figures
     }
 
-    /// The figure of an extent with such a score.
-    pub(crate) fn of(&self, extent: u32, score: f32, lies: Lies) -> f32 {
-        let own = self.own.binary_search_by_key(&extent, |own| own.0).ok();
-        own.map_or_else(|| self.like(score, lies), |nth| self.own[nth].1)
+    fn of(&self, extent: u32, score: f32, lies: Lies) -> f32 {
+        self.own(extent).unwrap_or_else(|| self.like(score, lies))
     }
 
-    /// The figure of an extent whose load looks as if it had ended or begun.
-    pub(super) fn of_changed(&self, extent: u32) -> f32 {
-        let own = self.own.binary_search_by_key(&extent, |own| own.0).ok();
-        own.map_or(self.changed, |nth| self.own[nth].1)
-    }
-
-    /// No extent has less.
-    pub(crate) fn least(&self) -> f32 {
-        self.least
+    fn own(&self, extent: u32) -> Option<f32> {
+        let nth = self.own.binary_search_by_key(&extent, |own| own.0).ok()?;
+        Some(self.own[nth].1)
     }
 
     fn like(&self, score: f32, lies: Lies) -> f32 {
         let classes = &self.alike[lies.nth()];
+        let to = |score: f32| classes.partition_point(|class| class.0 < score);
+        let are_few = to(2.0 * score) - to(score / 2.0) < ALIKE_LEAST;
+        let classes = if are_few && !self.anywhere.is_empty() { &self.anywhere } else { classes };
         let above = classes.partition_point(|class| class.0 < score);
         let found = classes.get(above).or(classes.last()).map_or(self.usual, |class| class.1);
-        found.clamp(self.least, MOST)
+        found.clamp(self.least, self.most)
     }
 }
 

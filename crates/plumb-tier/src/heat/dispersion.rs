@@ -8,9 +8,10 @@
 //! Where scores vary from day to day for reasons of their own, windows take that for chance, too. So they are believed up to eight times, and beyond
 //! that as far as [hours](super::bunches) say the same.
 
-use super::bunches::{self, Hours, UNKNOWN};
+use super::bunches::{self, EXACT, Hours, UNKNOWN};
 use super::chances::{Lies, Told};
 use super::outcomes::{Course, Later, Mark, Outcomes};
+use super::sleepers::{Noted, Sleepers};
 use super::trend::LEFT_MOST;
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
@@ -37,6 +38,8 @@ const OF_THE_OTHERS: f32 = 2.715;
 pub(super) const MOST_BY_WINDOWS: f32 = 8.0;
 /// Nor than this, whatever was seen: as many as an extent of 1 MiB has blocks.
 pub(super) const MOST: f32 = 256.0;
+/// Of what looks sure, it may be more: a client may ask for one block a thousand times.
+pub(super) const MOST_OF_SURE: f32 = 65_536.0;
 
 /// An extent, its score when the window began, and what that had won in the window before, both in sixteenths; and what it wins by the hour.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,6 +56,8 @@ struct Witness {
 pub(super) struct Witnesses {
     /// By extent.
     list: Vec<Witness>,
+    /// Those that were cold when they began to be followed; some are listed above as well.
+    sleepers: Sleepers,
     /// All that are strewn so low are followed; those that are not listed had neither score nor I/Os.
     reach: u32,
     /// How long the window before was; 0: too short to be compared, or not known.
@@ -73,6 +78,8 @@ pub(super) struct Dispersion {
     by_hours: f32,
     /// From one window to the next, of extents whose hours say 1, 2, 4 and so on or more; 0 where that is not known.
     kinds: Kinds,
+    /// The same with what is known of those that were cold.
+    with_sleepers: Kinds,
 }
 
 /// Kinds of extents, by how many of their I/Os come together by what their hours say: up to 2, to 4 and so on.
@@ -99,21 +106,22 @@ impl Dispersion {
 
     /// How far an extent is believed whose hours say so much: as windows say of its kind together with the neighbours of that, for what hours say
     /// of one extent is not exact.
-    fn most(self, by_hours: f32) -> f32 {
+    fn most(kinds: &Kinds, by_hours: f32, most: f32) -> f32 {
         let nth = kind(by_hours);
-        let near = self.kinds[nth.saturating_sub(1)..(nth + 2).min(KINDS)].iter();
+        let near = kinds[nth.saturating_sub(1)..(nth + 2).min(KINDS)].iter();
         let mut all = [0.0; 3];
         near.for_each(|one| all.iter_mut().zip(one).for_each(|(all, one)| *all += one));
         let [squares, singles, count] = all;
-        if count >= KIND_LEAST { (squares / singles).clamp(1.0, MOST) } else { 1.0 }
+        if count >= KIND_LEAST { (squares / singles).clamp(1.0, most) } else { 1.0 }
     }
 }
 
 impl Default for Witnesses {
     fn default() -> Self {
-        let found = Dispersion { by_windows: 1.0, by_hours: 1.0, kinds: Kinds::default() };
+        let found = Dispersion { by_windows: 1.0, by_hours: 1.0, kinds: Kinds::default(), with_sleepers: Kinds::default() };
         Self {
             list: Vec::new(),
+            sleepers: Sleepers::default(),
             reach: 0,
             hours: 0,
             found,
@@ -171,15 +179,16 @@ impl Witnesses {
     ) -> Dispersion {
         let (by_windows, kinds) = self
             .compare(hours, half_life, scores)
-            .unwrap_or((self.found.by_windows, Kinds::default()));
-        let known = |nth: usize| {
-            let [now, before] = [kinds[nth], self.found.kinds[nth]];
-            std::array::from_fn(|what| now[what] + KINDS_FADE * before[what])
+            .unwrap_or((self.found.by_windows, [Kinds::default(); 2]));
+        let known = |now: &Kinds, before: &Kinds| -> Kinds {
+            std::array::from_fn(|nth| {
+                std::array::from_fn(|what| now[nth][what] + KINDS_FADE * before[nth][what])
+            })
         };
-        let kinds = std::array::from_fn(known);
         Dispersion {
             by_windows,
-            kinds,
+            kinds: known(&kinds[0], &self.found.kinds),
+            with_sleepers: known(&kinds[1], &self.found.with_sleepers),
             by_hours: bunches::of_hours(self.list.iter().map(|witness| &witness.hours))
                 .unwrap_or(self.found.by_hours),
         }
@@ -189,12 +198,32 @@ impl Witnesses {
     pub(super) fn told(&self, found: &Dispersion, look: impl Fn(u32) -> (f32, bool)) -> Vec<Told> {
         let told = |own: &Witness| {
             let (off, won) = (own.hours.off, own.hours.won);
-            let most = found.most(off / won.max(f32::MIN_POSITIVE) / 16.0);
+            let most = Dispersion::most(&found.kinds, off / won.max(f32::MIN_POSITIVE) / 16.0, MOST);
             let off = off.min(16.0 * most * won);
             let (score, looks_changed) = look(own.extent);
             Told { extent: own.extent, score, off, won, looks_changed }
         };
         self.list.iter().map(told).collect()
+    }
+
+    /// The same with those that were cold when they began to be followed, and with bunches of any size.
+    pub(super) fn told_with_sleepers(
+        &self,
+        found: &Dispersion,
+        look: impl Fn(u32) -> (f32, bool),
+    ) -> Vec<Told> {
+        let others = self.list.iter().filter(|own| self.sleepers.get(own.extent).is_none());
+        let others = others.map(|own| (own.extent, &own.hours));
+        let told = |(extent, hours): (u32, &Hours)| {
+            let (off, won) = (hours.off, hours.won);
+            let by_hours = off / won.max(f32::MIN_POSITIVE) / 16.0;
+            let most = Dispersion::most(&found.with_sleepers, by_hours, MOST_OF_SURE);
+            let (score, looks_changed) = look(extent);
+            Told { extent, score, off: off.min(16.0 * most * won), won, looks_changed }
+        };
+        let mut all: Vec<Told> = self.sleepers.iter().chain(others).map(told).collect();
+        all.sort_unstable_by_key(|one| one.extent);
+        all
     }
 
     /// The hour has ended; the next one begins `later` hours after it did. `score` has the scores at its end, in sixteenths.
@@ -208,11 +237,12 @@ impl Witnesses {
         }
         let levels = bunches::alike(levels);
         for (witness, now) in self.list.iter_mut().zip(&ends) {
-            witness.hours.end(*now, now * keep, levels);
+            witness.hours.end(*now, now * keep, levels.filter(|_| *now <= EXACT));
             if later > 1 {
                 witness.hours.forget_before();
             }
         }
+        self.sleepers.end_hour((keep, later == 1), levels, score);
     }
 
     fn compare(
@@ -220,14 +250,15 @@ impl Witnesses {
         hours: u64,
         half_life: f32,
         scores: impl Iterator<Item = (u32, f32)>,
-    ) -> Option<(f32, Kinds)> {
+    ) -> Option<(f32, [Kinds; 2])> {
         let keeps = [kept(self.hours.into(), half_life)?, kept(hours, half_life)?];
         let won = scores.filter_map(|(extent, now)| {
             let witness = self.get(extent)?;
             let (score, before) = witness.map_or((0.0, 0.0), |own| (own.score, own.won));
             let won = [before, (now - score * keeps[1]).max(0.0)];
             let by_hours = witness.and_then(|own| own.hours.dispersion());
-            (won[0] + won[1] > 0.0).then_some((won, by_hours.map(kind)))
+            let slept = self.sleepers.get(extent).map_or(by_hours, Hours::dispersion);
+            (won[0] + won[1] > 0.0).then_some((won, [by_hours, slept].map(|one| one.map(kind))))
         });
         let (won, kinds): (Vec<_>, Vec<_>) = won.take(4 * WITNESSES).unzip();
         of_windows(keeps, (&won, &kinds))
@@ -237,8 +268,8 @@ impl Witnesses {
 /// By what extents won in two windows, of which so much is left of a score.
 fn of_windows(
     keeps: [f32; 2],
-    (won, kinds): (&[[f32; 2]], &[Option<usize>]),
-) -> Option<(f32, Kinds)> {
+    (won, kinds): (&[[f32; 2]], &[[Option<usize>; 2]]),
+) -> Option<(f32, [Kinds; 2])> {
     // What a steady load wins of the score that it leads to, and the variance of that score by such a window, over the mean.
     let gain = keeps.map(|keep| 1.0 - keep);
     let vary = keeps.map(|keep| (1.0 + keep) / (1.0 - keep) / 2.0);
@@ -252,12 +283,13 @@ fn of_windows(
         let mean = (own[0] + own[1]) / (gain[0] + gain[1] * level);
         ((scores[0] - scores[1]).powi(2), 16.0 * mean * (vary[0] + vary[1] / level))
     };
-    let mut sums = Kinds::default();
+    let mut sums = [Kinds::default(); 2];
     let mut all = Vec::new();
     for (own, kind) in won.iter().zip(kinds).filter(|(own, _)| own[0] + own[1] >= ENOUGH) {
         let (square, single) = off(own);
         all.push(square / single);
-        if let Some(kind) = *kind {
+        for (sums, kind) in sums.iter_mut().zip(kind) {
+            let Some(kind) = *kind else { continue };
             let [squares, singles, count] = &mut sums[kind];
             (*squares, *singles, *count) = (*squares + square, *singles + single, *count + 1.0);
         }
@@ -297,6 +329,7 @@ pub(super) struct Gathered {
     /// Of a score, however short the window was.
     left: f32,
     found: Vec<(u32, Witness)>,
+    sleepers: Noted,
     reach: u32,
     dispersion: Dispersion,
 }
@@ -317,6 +350,7 @@ impl Gathered {
             half_life,
             left,
             found: Vec::new(),
+            sleepers: Noted::default(),
             reach: u32::MAX,
             dispersion,
         }
@@ -326,7 +360,12 @@ impl Gathered {
     #[inline]
     pub(super) fn note(&mut self, extent: u32, (remembered, now, next): (f32, f32, f32)) {
         let place = strewn(extent);
-        if place > self.reach || now <= 0.0 && next <= 0.0 {
+        let is_cold = now <= 0.0 && next <= 0.0;
+        let slept = self.before.sleepers.get(extent);
+        if is_cold || slept.is_some() {
+            self.sleepers.note((place, extent), slept, next - now);
+        }
+        if place > self.reach || is_cold {
             return;
         }
         let keep = self.window.map_or(0.0, |window| window.1);
@@ -372,7 +411,15 @@ impl Gathered {
             }
             course = Course::default();
         }
-        Witnesses { list, reach: self.reach, hours, found: self.dispersion, course, outcomes }
+        Witnesses {
+            list,
+            sleepers: self.sleepers.sleepers(),
+            reach: self.reach,
+            hours,
+            found: self.dispersion,
+            course,
+            outcomes,
+        }
     }
 }
 
@@ -396,12 +443,14 @@ impl Witnesses {
             [at, last, first, off, won].iter().for_each(|value| bytes.u32(value.to_bits()));
             witness.mark.save(bytes);
         }
+        self.found.with_sleepers.iter().flatten().for_each(|sum| bytes.u32(sum.to_bits()));
+        self.sleepers.save(bytes);
         let sum = crc(0, &bytes.0[start..]);
         bytes.u32(sum);
     }
 
     /// Reads them back from a snapshot of version 3, which lacks what is known by the hour, of version 4, which has other sums of hours and
-    /// no kinds, of version 5, which has no marks, or later; `None` if they are damaged.
+    /// no kinds, of version 5, which has no marks, of version 6, in which nobody is followed who is cold, or later; `None` if they are damaged.
     pub(super) fn restore(bytes: &[u8], of: u32) -> Option<Self> {
         let (body, sum) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
         if Reader(sum).u32()? != crc(0, body) {
@@ -446,10 +495,16 @@ impl Witnesses {
             }
             list.push(Witness { extent, score, won, hours, mark });
         }
-        let found = Dispersion { by_windows, by_hours, kinds };
+        let mut with_sleepers = kinds;
+        for sum in with_sleepers.iter_mut().flatten().filter(|_| of > 6) {
+            *sum = float(&mut from)?;
+        }
+        let sleepers = if of > 6 { Sleepers::restore(&mut from)? } else { Sleepers::default() };
+        let found = Dispersion { by_windows, by_hours, kinds, with_sleepers };
         let is_sound = (1.0..=f32::MAX).contains(&by_windows) && sound(by_hours);
-        let is_sound = is_sound && kinds.iter().flatten().all(|sum| sound(*sum));
-        is_sound.then_some(Self { list, reach, hours, found, course, outcomes })
+        let sums = kinds.iter().chain(&with_sleepers).flatten();
+        let is_sound = is_sound && sums.copied().all(sound);
+        is_sound.then_some(Self { list, sleepers, reach, hours, found, course, outcomes })
     }
 }
 

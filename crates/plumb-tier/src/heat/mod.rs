@@ -12,6 +12,7 @@ mod dispersion;
 mod outcomes;
 mod page;
 mod pages;
+mod sleepers;
 mod snapshot;
 mod streams;
 #[cfg(test)]
@@ -310,7 +311,8 @@ impl HeatMap {
             (16.0 * heat.score, trend.is_some_and(has_changed))
         };
         let told = self.witnesses.told(found, look);
-        Chances::new(found, &told, is_fast)
+        let with_sleepers = self.witnesses.told_with_sleepers(found, look);
+        Chances::new(found, (&told, &with_sleepers), is_fast)
     }
 
     fn varies(&self) -> Dispersion {
@@ -556,3 +558,9 @@ pub fn extents_of(bytes: u64, extent_bytes: u64) -> Option<u32> {
 }
 
 const _: () = assert!(to_usize(PAGE_BYTES) < 2200, "a page is little more than its entries");
+
+pub(crate) fn knob(name: &'static str, or: f32) -> f32 {
+    static ALL: std::sync::OnceLock<std::collections::HashMap<String, f32>> = std::sync::OnceLock::new();
+    let all = ALL.get_or_init(|| std::env::vars().filter_map(|(k, v)| Some((k.strip_prefix("K_")?.to_owned(), v.parse().ok()?))).collect());
+    all.get(name).copied().unwrap_or(or)
+}

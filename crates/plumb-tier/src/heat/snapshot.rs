@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!    0  magic "PLUMHEAT"            8      48  window's host I/Os        8
-//!    8  version, 6                  4      56  pages dropped             8
+//!    8  version, 7                  4      56  pages dropped             8
 //!   12  pages                       4      64  their I/Os                8
 //!   16  virtual disk                16     72  I/Os missed               8
 //!   32  extents                     4      80  first window's hour + 1   4
@@ -16,13 +16,15 @@
 //!   how low extents are strewn that are followed 4 · how many 4 ·
 //!   for each of them extent 4 · score when the window began 4 · what it won in the window before 4 · score when the hour began 4 ·
 //!   what it won in the hour before 4 · and in the one before that 4 · squares of what hours are off 4 · what they won 4 ·
-//!   score when it was marked, negative on the Capacity tier 4 · what it won since then, negative if it was not 4 · CRC-32C of these 4
+//!   score when it was marked, negative on the Capacity tier 4 · what it won since then, negative if it was not 4 · then squares, what they would be and extents of each kind with those that were cold when they began to be followed ·
+//!   how many of these 4 · for each extent 4 · score when the hour began 4 · what it won in the hour before 4 · and in the one before that 4 · squares of what
+//!   hours are off 4 · what they won 4 · CRC-32C of these 4
 //! ```
 //!
 //! The first hour of a window is 0 where it is not known: when none has begun yet, or none with a load, and as older programs wrote it. Version 1 lacks that of
 //! the first window, with its checksum at 80: it is taken to have begun long ago, if one has. Versions 1 and 2 end with the pages; as when what follows
 //! them is damaged, nobody is followed then until the next window. Version 3 lacks what is known by the hour, version 4 the
-//! kinds, and has other sums of hours, which are left out, version 5 the marks and what became of them.
+//! kinds, and has other sums of hours, which are left out, version 5 the marks and what became of them, version 6 those that were cold.
 
 use plumb_units::convert::index;
 
@@ -34,7 +36,7 @@ use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"PLUMHEAT");
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 const HEADER: usize = 88;
 /// Of version 1.
 const HEADER_1: usize = 84;

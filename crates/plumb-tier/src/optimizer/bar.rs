@@ -204,7 +204,7 @@ const DEVIATIONS: f32 = 5.0;
 /// While what lies on the Performance tier came there first, and not for its heat, half as many do.
 const DEVIATIONS_AT_FIRST: f32 = DEVIATIONS / 2.0;
 /// A gain of so many times as many is no chance on any day.
-const SURELY: f32 = 2.0;
+pub(super) const SURELY: f32 = 2.0;
 /// The variance of a score over its mean: I/Os by chance, those of each hour counted with a weight that is halved in a day or so,
 /// come to 1 / (1 + weight of an hour ago) of it.
 const VARIANCE: f32 = 0.5;
@@ -279,11 +279,11 @@ impl Bar {
         pays.max(chance)
     }
 
-    /// Whether a gain is so large that chance is no reason for it: twice as many deviations as [`Bar::over`] asks for.
+    /// Whether a gain is so many times as many deviations as [`Bar::over`] asks for.
     #[must_use]
-    pub(super) fn is_sure(&self, hot: Sure, victim: Sure) -> bool {
+    pub(super) fn is_sure(&self, hot: Sure, victim: Sure, times: f32) -> bool {
         let vary = VARIANCE * self.raised * vary(hot, victim);
-        hot.score - victim.score >= SURELY * self.deviations * vary.sqrt()
+        hot.score - victim.score >= times * self.deviations * vary.sqrt()
     }
 
     /// So many times as high.

@@ -9,6 +9,7 @@ use plumb_units::convert::to_u64;
 
 use super::history::MoveHistory;
 use super::pins::{Admitted, PinTable};
+use super::bar::SURELY;
 use super::select::{Key, Least};
 use super::survey::{Survey, for_each_mapped};
 use super::{Bar, Placement, Sure, TierName};
@@ -487,7 +488,9 @@ impl<'a> Course<'a> {
 
     /// What the ration leaves waits, unless all of it together is too much of what hosts ask for to be left to chance: another load.
     fn wait(&mut self) {
+        // All of what waits, and what of it is more than chance by what is known of bunches.
         let (mut pairs, mut gain) = (Vec::new(), 0_u64);
+        let (mut load, mut of_load) = (Vec::new(), 0_u64);
         let mut coldest = std::mem::take(&mut self.coldest);
         'waiting: for hot in std::mem::take(&mut self.waiting) {
             while let Some(cold) = coldest.front().copied() {
@@ -495,8 +498,15 @@ impl<'a> Course<'a> {
                     Pair::Swaps | Pair::MayBeChance => {
                         coldest.pop_front();
                         let ios = |key: Key| self.heat.extent(key.extent()).ios();
-                        gain = gain.saturating_add(ios(hot).saturating_sub(ios(cold)));
-                        pairs.push((cold.extent(), hot.extent()));
+                        let gains = ios(hot).saturating_sub(ios(cold));
+                        let pair = (cold.extent(), hot.extent());
+                        if self.is_beyond_chance(hot, (cold.extent(), cold.cold_score()), 1.0) {
+                            of_load = of_load.saturating_add(gains);
+                            load.push(pair);
+                        } else {
+                            gain = gain.saturating_add(gains);
+                            pairs.push(pair);
+                        }
                         continue 'waiting;
                     }
                     Pair::VictimStays => {
@@ -507,12 +517,14 @@ impl<'a> Course<'a> {
                 }
             }
         }
-        if gain < self.plan.ios / ANOTHER_LOAD || !self.tells_load {
-            self.plan.put_off.extend(pairs.iter().map(|pair| pair.1));
-            self.plan.put_off_ios = gain;
-            return;
+        let is_load = of_load >= self.plan.ios / ANOTHER_LOAD && self.tells_load;
+        if !is_load {
+            pairs.append(&mut load);
+            gain = gain.saturating_add(of_load);
         }
-        for pair in pairs {
+        self.plan.put_off.extend(pairs.iter().map(|pair| pair.1));
+        self.plan.put_off_ios = gain;
+        for pair in load {
             if !self.affords(2, 1) {
                 return;
             }
@@ -555,6 +567,15 @@ impl<'a> Course<'a> {
             && self
                 .later(hot, victim, (self.bar.raised * times, DEVIATIONS_LATER))
                 .is_some_and(|later| later.are_alike && later.pays && later.gain >= hot - victim)
+    }
+
+    /// Whether what the hottest gains over a victim is no chance by all that is known of bunches, those of extents that were cold before among it: so many times as
+    /// many deviations as a swap has to gain.
+    fn is_beyond_chance(&self, hot: Key, (victim, score): (u32, f32), times: f32) -> bool {
+        let chances = self.heat.chances();
+        let of = |extent, score, lies| Sure { score, dispersion: chances.at_most(extent, score, lies) };
+        let hot = of(hot.extent(), hot.hot_score(), Lies::Slow);
+        self.bar.is_sure(hot, of(victim, score, Lies::Fast), times)
     }
 
     /// Whether the hottest is worth the place of a victim; one who has to leave takes nothing from anybody.
@@ -613,7 +634,8 @@ impl<'a> Course<'a> {
             return Pair::TakesTurns;
         }
         match must_leave
-            || self.bar.is_sure(hot_sure, victim_sure) && self.is_of_a_kind(hot.hot_score(), score)
+            || self.is_beyond_chance(hot, (victim, score), SURELY)
+                && self.is_of_a_kind(hot.hot_score(), score)
         {
             true => Pair::Swaps,
             false => Pair::MayBeChance,

@@ -1,0 +1,111 @@
+//! Extents that are followed from when they were cold.
+//!
+//! Who is followed for what it has begins to be so at the end of the window in which it had something: the bunch that made it hot is over by then, and nobody saw
+//! how long it took. So of extents that get a bunch in some days nothing would be known. Of those that lie cold some thousand are followed as well, chosen by
+//! their numbers, and go on to be when they are no longer: what wakes them is seen by the hour.
+
+use super::bunches::{Hours, UNKNOWN};
+use crate::format::bytes::{Reader, Writer};
+
+/// Extents that are followed so.
+pub(super) const SLEEPERS: usize = 4096;
+/// What each takes in a snapshot.
+#[cfg(test)]
+pub(super) const SAVED: usize = 24;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Sleeper {
+    extent: u32,
+    hours: Hours,
+}
+
+/// Those that are followed so, by extent.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Sleepers(Vec<Sleeper>);
+
+impl Sleepers {
+    /// What is known by the hour of an extent that is followed so.
+    pub(super) fn get(&self, extent: u32) -> Option<&Hours> {
+        let nth = self.0.binary_search_by_key(&extent, |one| one.extent).ok()?;
+        Some(&self.0[nth].hours)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Hours)> {
+        self.0.iter().map(|one| (one.extent, &one.hours))
+    }
+
+    /// The hour has ended, of which so much of a score is left at the beginning of the next; `levels` are what all won in three of them. `follows`: the next one
+    /// follows it.
+    pub(super) fn end_hour(
+        &mut self,
+        (keep, follows): (f32, bool),
+        levels: Option<[f32; 3]>,
+        score: impl Fn(u32) -> f32,
+    ) {
+        for one in &mut self.0 {
+            let now = score(one.extent);
+            one.hours.end(now, now * keep, levels);
+            if !follows {
+                one.hours.forget_before();
+            }
+        }
+    }
+
+    pub(super) fn save(&self, bytes: &mut Writer) {
+        bytes.u32(u32::try_from(self.0.len()).unwrap_or(0));
+        for one in &self.0 {
+            bytes.u32(one.extent);
+            let Hours { at, before: [last, first], off, won } = one.hours;
+            [at, last, first, off, won].iter().for_each(|value| bytes.u32(value.to_bits()));
+        }
+    }
+
+    pub(super) fn restore(from: &mut Reader<'_>) -> Option<Self> {
+        let mut list: Vec<Sleeper> = Vec::new();
+        for _ in 0..from.u32()? {
+            let extent = from.u32()?;
+            let mut next = || from.u32().map(f32::from_bits);
+            let (at, before) = (next()?, [next()?, next()?]);
+            let hours = Hours { at, before, off: next()?, won: next()? };
+            let follows = list.last().is_none_or(|last| last.extent < extent);
+            if !follows || !hours.is_sound() || list.len() == SLEEPERS {
+                return None;
+            }
+            list.push(Sleeper { extent, hours });
+        }
+        Some(Self(list))
+    }
+}
+
+/// Who is followed so from a new window on: those whose numbers are strewn lowest.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    found: Vec<(u32, Sleeper)>,
+}
+
+impl Noted {
+    /// An extent that is cold, or was followed so before; it is strewn to that place, and its score was set to one that is so much larger.
+    pub(super) fn note(&mut self, (place, extent): (u32, u32), known: Option<&Hours>, more: f32) {
+        let cold = Hours { at: 0.0, before: [UNKNOWN; 2], ..Hours::new() };
+        let hours = known.map_or(cold, |hours| hours.moved_by(more));
+        self.found.push((place, Sleeper { extent, hours }));
+        if self.found.len() >= 2 * SLEEPERS {
+            self.keep_lowest();
+        }
+    }
+
+    fn keep_lowest(&mut self) {
+        if self.found.len() > SLEEPERS {
+            self.found.select_nth_unstable_by_key(SLEEPERS - 1, |one| one.0);
+            self.found.truncate(SLEEPERS);
+        }
+    }
+
+    pub(super) fn sleepers(mut self) -> Sleepers {
+        self.keep_lowest();
+        let mut list: Vec<Sleeper> = self.found.into_iter().map(|one| one.1).collect();
+        list.sort_unstable_by_key(|one| one.extent);
+        Sleepers(list)
+    }
+}
