@@ -49,6 +49,9 @@ impl Lies {
 /// A score, and how many times as much as single I/Os that of an extent like it varies.
 type Class = (f32, f32);
 
+/// What hours have told of an extent counts half after half a day and its score after a day, so of a load that goes on half of the score has been told of. With less than this, most of it
+/// came in the last hours.
+const NEW: f32 = 0.25;
 /// So many are followed that have about as much as an extent, or those on the other tier tell of it as well.
 const ALIKE_LEAST: usize = 16;
 
@@ -140,6 +143,9 @@ impl Figures {
                 false => figures.like(one.score / 16.0, *lies),
             };
             let own = (one.off + like * 16.0 * ALIKE) / (one.won + ALIKE) / 16.0;
+            // Most of what it has is so new that no hour after it has told of it.
+            let is_new = !figures.anywhere.is_empty() && one.won < NEW * one.score;
+            let own = if is_new { own.max(like) } else { own };
             (one.extent, own.clamp(least, most))
         };
         figures.own = told.iter().zip(&lies).map(own).collect();

@@ -35,7 +35,7 @@ const BUSIER_MOST: f32 = 16.0;
 const LEFT_OUT: usize = 4;
 const OF_THE_OTHERS: f32 = 2.715;
 /// A dispersion is no larger than this by what windows alone say.
-pub(super) const MOST_BY_WINDOWS: f32 = 8.0;
+pub(crate) const MOST_BY_WINDOWS: f32 = 8.0;
 /// Nor than this, whatever was seen: as many as an extent of 1 MiB has blocks.
 pub(super) const MOST: f32 = 256.0;
 /// Of what looks sure, it may be more: a client may ask for one block a thousand times.
@@ -510,7 +510,7 @@ impl Witnesses {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{HeatMap, HeatSettings, HostIoKind, outcomes};
+    use super::super::{HeatMap, HeatSettings, HostIoKind, outcomes, sleepers};
     use super::*;
     use crate::random::Random;
 
@@ -594,9 +594,11 @@ mod tests {
         assert!(found.by_hours > 100.0 && found.believed() < 1.5, "{found:?}");
     }
 
-    /// The map as a program of version 3 to 5 saved it: nothing of hours, or of pairs of them, and nothing of kinds; nothing of marks.
+    /// The map as a program of version 3 to 6 saved it: nothing of hours, or of pairs of them, and nothing of kinds; nothing of marks; nobody who was cold.
     fn as_of(version: u8, map: &HeatMap) -> Vec<u8> {
         let mut bytes = map.save(9);
+        let cold = 12 * KINDS + 4 + sleepers::SAVED * map.witnesses.sleepers.iter().count();
+        bytes.truncate(bytes.len() - cold);
         let (kinds, marks, each) = (12 + 12 * KINDS, 8 + outcomes::SAVED, 40);
         let head = kinds + marks + 8;
         let at = bytes.len() - 4 - each * map.witnesses.list.len() - head;
@@ -611,9 +613,12 @@ mod tests {
         if version > 4 {
             old.0.extend_from_slice(&tail[12..kinds]);
         }
+        if version > 5 {
+            old.0.extend_from_slice(&tail[kinds..head - 8]);
+        }
         old.0.extend_from_slice(&tail[head - 8..head]);
         for one in tail[head..tail.len() - 4].chunks_exact(each) {
-            old.0.extend_from_slice(&one[..[12, 20, 32][usize::from(version) - 3]]);
+            old.0.extend_from_slice(&one[..[12, 20, 32, 40][usize::from(version) - 3]]);
             (0..if version == 4 { 2 } else { 0 }).for_each(|_| old.u32(9.0_f32.to_bits()));
         }
         let sum = crc(0, &old.0);

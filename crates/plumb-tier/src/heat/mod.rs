@@ -23,6 +23,7 @@ use plumb_units::convert::{index, to_u64, to_usize};
 
 pub(crate) use chances::{Chances, Lies};
 pub use delta::{HeatDelta, HostIo, HostIoKind, Weigher};
+pub(crate) use dispersion::MOST_BY_WINDOWS;
 pub(crate) use outcomes::Later;
 pub use page::ExtentHeat;
 pub use snapshot::{HeatFileError, Restored, fuzz_heat};
@@ -524,6 +525,11 @@ impl Forecast<'_> {
         &self.later
     }
 
+    /// The score that an extent has, whatever is to be expected of it.
+    pub(crate) fn had(&self, extent: u32) -> f32 {
+        self.map.extent(extent).score
+    }
+
     /// The heat of an extent.
     pub(crate) fn extent(&self, extent: u32) -> ExtentHeat {
         self.slab(extent).map_or_else(ExtentHeat::default, |slab| slab.extent(extent))
@@ -558,9 +564,3 @@ pub fn extents_of(bytes: u64, extent_bytes: u64) -> Option<u32> {
 }
 
 const _: () = assert!(to_usize(PAGE_BYTES) < 2200, "a page is little more than its entries");
-
-pub(crate) fn knob(name: &'static str, or: f32) -> f32 {
-    static ALL: std::sync::OnceLock<std::collections::HashMap<String, f32>> = std::sync::OnceLock::new();
-    let all = ALL.get_or_init(|| std::env::vars().filter_map(|(k, v)| Some((k.strip_prefix("K_")?.to_owned(), v.parse().ok()?))).collect());
-    all.get(name).copied().unwrap_or(or)
-}

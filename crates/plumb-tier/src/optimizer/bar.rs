@@ -281,7 +281,7 @@ impl Bar {
 
     /// Whether a gain is so many times as many deviations as [`Bar::over`] asks for.
     #[must_use]
-    pub(super) fn is_sure(&self, hot: Sure, victim: Sure, times: f32) -> bool {
+    pub(super) fn is_beyond(&self, hot: Sure, victim: Sure, times: f32) -> bool {
         let vary = VARIANCE * self.raised * vary(hot, victim);
         hot.score - victim.score >= times * self.deviations * vary.sqrt()
     }

@@ -13,7 +13,7 @@ use super::bar::SURELY;
 use super::select::{Key, Least};
 use super::survey::{Survey, for_each_mapped};
 use super::{Bar, Placement, Sure, TierName};
-use crate::heat::{Forecast, HeatMap, Lies};
+use crate::heat::{Forecast, HeatMap, Lies, MOST_BY_WINDOWS};
 
 /// Slots of the tiers, those reserved for moves left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,6 +156,9 @@ impl Plan {
 
 /// So many of the coldest may step aside because what they have had may be chance.
 const STEP_ASIDE: u64 = 1024;
+
+/// What is known to last is swapped at once where bunches are no reason for it: half as many deviations of them as a swap has to gain.
+const BUNCHES: f32 = 0.5;
 
 /// So many standard deviations are what became of extents like a pair known too little.
 pub(super) const DEVIATIONS_LATER: f32 = 2.5;
@@ -569,13 +572,31 @@ impl<'a> Course<'a> {
                 .is_some_and(|later| later.are_alike && later.pays && later.gain >= hot - victim)
     }
 
+    /// Both with the most that is known to speak for chance; where that are bunches, what the hot one has had counts, and not what is to be expected of it for that.
+    fn with_bunches(&self, hot: Key, (victim, score): (u32, f32)) -> (Sure, Sure, bool) {
+        let chances = self.heat.chances();
+        let of =
+            |extent, score, lies| Sure { score, dispersion: chances.at_most(extent, score, lies) };
+        let mut up = of(hot.extent(), hot.hot_score(), Lies::Slow);
+        let down = of(victim, score, Lies::Fast);
+        let are_bunches = up.dispersion.max(down.dispersion) > MOST_BY_WINDOWS;
+        if are_bunches {
+            up.score = up.score.min(self.heat.had(hot.extent()));
+        }
+        (up, down, are_bunches)
+    }
+
     /// Whether what the hottest gains over a victim is no chance by all that is known of bunches, those of extents that were cold before among it: so many times as
     /// many deviations as a swap has to gain.
-    fn is_beyond_chance(&self, hot: Key, (victim, score): (u32, f32), times: f32) -> bool {
-        let chances = self.heat.chances();
-        let of = |extent, score, lies| Sure { score, dispersion: chances.at_most(extent, score, lies) };
-        let hot = of(hot.extent(), hot.hot_score(), Lies::Slow);
-        self.bar.is_sure(hot, of(victim, score, Lies::Fast), times)
+    fn is_beyond_chance(&self, hot: Key, victim: (u32, f32), times: f32) -> bool {
+        let (up, down, _) = self.with_bunches(hot, victim);
+        self.bar.is_beyond(up, down, times)
+    }
+
+    /// Whether bunches may be all that a pair differs by.
+    fn may_be_bunches(&self, hot: Key, victim: (u32, f32)) -> bool {
+        let (up, down, are_bunches) = self.with_bunches(hot, victim);
+        are_bunches && !self.bar.is_beyond(up, down, BUNCHES)
     }
 
     /// Whether the hottest is worth the place of a victim; one who has to leave takes nothing from anybody.
@@ -597,7 +618,10 @@ impl<'a> Course<'a> {
             if gain >= pays.over(hot_sure, victim_sure)
                 && self.is_known_to_last(hot.hot_score(), score, times)
             {
-                return Pair::Swaps;
+                return match self.may_be_bunches(hot, (victim, score)) {
+                    true => Pair::MayBeChance,
+                    false => Pair::Swaps,
+                };
             }
             if gain >= self.bar.for_free() && !clears(1.0, surest(hot_sure), surest(victim_sure)) {
                 // Of those behind it may be known.

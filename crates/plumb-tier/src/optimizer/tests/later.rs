@@ -84,7 +84,11 @@ impl<'a> Known<'a> {
         let Case { bar, heat, .. } = self.case;
         let is_of_a_kind =
             bar.raised <= 1.0 || !heat.knows_outcomes() || self.lasts((down, up)).is_some();
-        is_of_a_kind && bar.is_sure(self.sure(up, Lies::Slow), self.sure(down, Lies::Fast))
+        let at_most = |extent, lies| {
+            let dispersion = self.forecast.chances().at_most(extent, self.score(extent), lies);
+            Sure { dispersion, ..self.sure(extent, lies) }
+        };
+        is_of_a_kind && bar.is_beyond(at_most(up, Lies::Slow), at_most(down, Lies::Fast), 2.0)
     }
 
     /// Whether extents like these have gone on to be so different; `None` where nothing is known of it.
