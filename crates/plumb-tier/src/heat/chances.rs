@@ -240,6 +240,66 @@ mod tests {
         assert!((40.0..70.0).contains(&hot) && usual < 8.0, "{hot}, {usual}");
     }
 
+    /// Half of the extents are cold but for a bunch of 500 in sixteen days, the others get their I/Os one by one.
+    fn woken(days: u64) -> HeatMap {
+        let mut map = HeatMap::new(HeatSettings::new(8000));
+        let mut random = Random::new(7);
+        for hour in 0..24 * days {
+            map.advance(hour);
+            if hour > 0 && hour % 6 == 0 {
+                map.begin_window();
+            }
+            for extent in 0..8000 {
+                let count = match extent % 2 {
+                    0 => 500 * u64::from(random.one_in(384)),
+                    _ => (0..8).map(|_| u64::from(random.one_in(3))).sum(),
+                };
+                map.record_many(extent, HostIoKind::Read, count);
+            }
+        }
+        map.advance(24 * days);
+        map
+    }
+
+    /// Of the extents that had one bunch, the means of both figures.
+    fn of_woken(map: &HeatMap) -> [f32; 2] {
+        let forecast = map.forecast(|_| false);
+        let is_woken = |one: &(u32, _)| one.0 % 2 == 0;
+        let (mut sums, mut count) = ([0.0; 2], 0.0);
+        for (extent, heat) in map.touched().filter(is_woken) {
+            let (chances, score) = (forecast.chances(), heat.score);
+            sums[0] += chances.of(extent, score, Lies::Slow);
+            sums[1] += chances.at_most(extent, score, Lies::Slow);
+            count += 1.0;
+        }
+        assert!(count > 300.0, "{count}");
+        sums.map(|sum| sum / count)
+    }
+
+    /// Who is followed for what it had was seen by nobody when it had it; those that were followed when they were cold tell that it was a bunch.
+    #[test]
+    fn what_wakes_an_extent_is_seen() {
+        let map = woken(3);
+        let [had, woke] = of_woken(&map);
+        assert!(had < 200.0 && (300.0..600.0).contains(&woke), "{had}, {woke}");
+        // It is saved.
+        let restored = HeatMap::restore(&map.save(9), 9, HeatSettings::new(8000));
+        let restored = restored.expect("a snapshot").map;
+        assert_eq!(restored.witnesses, map.witnesses);
+        assert_eq!(of_woken(&restored), [had, woke]);
+    }
+
+    /// Where all that is hot on a tier got there lately, those on the other tell of it.
+    #[test]
+    fn where_few_on_a_tier_are_as_hot_those_on_the_other_tell_of_it() {
+        let map = woken(3);
+        let hot = |extent: u32| map.extent(extent).score > 100.0;
+        let told = map.forecast(hot);
+        let alone = told.chances().at_most(u32::MAX, 400.0, Lies::Slow);
+        assert!((300.0..600.0).contains(&alone), "{alone}");
+        assert!(told.chances().of(u32::MAX, 400.0, Lies::Slow) < 10.0);
+    }
+
     #[test]
     fn where_nobody_is_followed_all_are_alike() {
         let mut map = HeatMap::new(HeatSettings::new(100));

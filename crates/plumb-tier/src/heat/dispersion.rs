@@ -118,7 +118,12 @@ impl Dispersion {
 
 impl Default for Witnesses {
     fn default() -> Self {
-        let found = Dispersion { by_windows: 1.0, by_hours: 1.0, kinds: Kinds::default(), with_sleepers: Kinds::default() };
+        let found = Dispersion {
+            by_windows: 1.0,
+            by_hours: 1.0,
+            kinds: Kinds::default(),
+            with_sleepers: Kinds::default(),
+        };
         Self {
             list: Vec::new(),
             sleepers: Sleepers::default(),
@@ -198,7 +203,8 @@ impl Witnesses {
     pub(super) fn told(&self, found: &Dispersion, look: impl Fn(u32) -> (f32, bool)) -> Vec<Told> {
         let told = |own: &Witness| {
             let (off, won) = (own.hours.off, own.hours.won);
-            let most = Dispersion::most(&found.kinds, off / won.max(f32::MIN_POSITIVE) / 16.0, MOST);
+            let most =
+                Dispersion::most(&found.kinds, off / won.max(f32::MIN_POSITIVE) / 16.0, MOST);
             let off = off.min(16.0 * most * won);
             let (score, looks_changed) = look(own.extent);
             Told { extent: own.extent, score, off, won, looks_changed }
@@ -326,6 +332,8 @@ pub(super) struct Gathered {
     window: Option<(u64, f32)>,
     hours: Option<u64>,
     half_life: f32,
+    /// Extents of the virtual disk: the last page may have entries beyond them.
+    extents: u32,
     /// Of a score, however short the window was.
     left: f32,
     found: Vec<(u32, Witness)>,
@@ -340,6 +348,7 @@ impl Gathered {
         before: Witnesses,
         hours: Option<u64>,
         (half_life, dispersion): (f32, Dispersion),
+        extents: u32,
     ) -> Self {
         let window = hours.and_then(|hours| Some((hours, kept(hours, half_life)?)));
         let left = hours.map_or(0.0, |hours| (-(hours as f32) / half_life).exp2());
@@ -348,6 +357,7 @@ impl Gathered {
             window,
             hours,
             half_life,
+            extents,
             left,
             found: Vec::new(),
             sleepers: Noted::default(),
@@ -362,7 +372,7 @@ impl Gathered {
         let place = strewn(extent);
         let is_cold = now <= 0.0 && next <= 0.0;
         let slept = self.before.sleepers.get(extent);
-        if is_cold || slept.is_some() {
+        if (is_cold || slept.is_some()) && extent < self.extents {
             self.sleepers.note((place, extent), slept, next - now);
         }
         if place > self.reach || is_cold {
@@ -653,6 +663,10 @@ mod tests {
         let old = restore(&as_of(5, &map));
         assert_eq!(old.dispersion(), map.dispersion());
         assert!(old.witnesses.later().of(70.0, Lies::Slow).is_none());
+        // Of version 6 all goes on but those that were cold.
+        let last = restore(&as_of(6, &map));
+        assert_eq!(last.witnesses.list, map.witnesses.list);
+        assert!(last.witnesses.later().of(70.0, Lies::Slow).is_some());
         let hours =
             |map: &HeatMap| map.witnesses.list.iter().map(|own| own.hours).collect::<Vec<_>>();
         assert_eq!(hours(&old), hours(&map));

@@ -63,7 +63,8 @@ pub struct HeatSettings {
     /// Extents of the virtual disk.
     pub extents: u32,
     /// Most bytes that the map takes, its directory included; at least one page is kept. Of 4,096 extents is kept beside it what they won in
-    /// the window before, in the last hours and since they were marked, in 164 KiB.
+    /// the window before, in the last hours and since they were marked, in 164 KiB, and of as many that were cold what they
+    /// won in the last hours, in 96 KiB.
     pub limit_bytes: u64,
     /// Hours after which a score is half.
     pub half_life_hours: f32,
@@ -381,7 +382,8 @@ impl HeatMap {
         let chances = self.chances((&dispersion, trend), |_| false);
         let before = std::mem::take(&mut self.witnesses);
         let trend = trend.map(|trend| (trend, &chances));
-        let mut gathered = Gathered::new(before, hours, (half_life, dispersion));
+        let mut gathered =
+            Gathered::new(before, hours, (half_life, dispersion), self.settings.extents);
         let (random, mut empty) = (&mut self.random, Vec::new());
         self.pages.for_each(|mut page| {
             if page.begin_window(&self.decay, (self.epoch, trend), random, &mut gathered) {

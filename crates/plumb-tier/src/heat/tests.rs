@@ -220,7 +220,7 @@ fn a_map_is_saved_and_restored() {
         bytes
     };
     assert_eq!(refusal(&spoiled(0), 77), Some(HeatFileError::Foreign));
-    assert_eq!(refusal(&spoiled(8), 77), Some(HeatFileError::Version { found: 14 }));
+    assert_eq!(refusal(&spoiled(8), 77), Some(HeatFileError::Version { found: 15 }));
     assert_eq!(refusal(&spoiled(50), 77), Some(HeatFileError::Damaged));
 }
 

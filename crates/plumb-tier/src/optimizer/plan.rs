@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use plumb_units::convert::to_u64;
 
+use super::bar::SURELY;
 use super::history::MoveHistory;
 use super::pins::{Admitted, PinTable};
-use super::bar::SURELY;
 use super::select::{Key, Least};
 use super::survey::{Survey, for_each_mapped};
 use super::{Bar, Placement, Sure, TierName};

@@ -3,21 +3,14 @@
 
 use plumb_units::convert::index;
 
+use super::days::{self, Day, Ios, When};
 use super::tests::Poisson;
 use super::tierer::{Tierer, TiererSettings};
 use crate::heat::HostIoKind;
-use crate::optimizer::{PlanLimits, TierName};
 use crate::random::Random;
 
 const EXTENTS: u32 = 2000;
 const TIER: u32 = 200;
-
-/// When plans are made.
-#[derive(Debug, Clone, Copy)]
-enum When {
-    Every(u64),
-    Quarters,
-}
 
 /// Days of a space that has been written in order, and what a law makes of an hour: the mean of an extent's I/Os in it. Share that the tier serves from a
 /// day on, and the extents moved up since then, in percent of the tier per day.
@@ -39,41 +32,16 @@ fn replay(
         tierer.heat.record_many(extent, HostIoKind::Write, 1);
         assert!(tierer.space.touch(extent).is_some());
     }
-    let slices = match when {
-        When::Every(_) => 1,
-        When::Quarters => 4,
-    };
     let mut random = Random::new(3);
-    let (mut up, mut served, mut all) = (0, 0, 0);
-    for hour in 0..24 * days {
-        for slice in 1..=slices {
-            tierer.heat.advance(hour);
-            for extent in 0..extents {
-                let mean = law(hour, extent, &mut random);
-                let count = Poisson::new(mean / slices as f64).draw(&mut random);
-                tierer.heat.record_many(extent, HostIoKind::Read, count);
-                let place = tierer.space.place(extent).expect("all are mapped");
-                all += count;
-                served += if place.tier == TierName::Performance { count } else { 0 };
-            }
-            tierer.heat.advance(hour + slice / slices);
-            let (raised, least) = match when {
-                When::Every(hours) if !(hour + 1).is_multiple_of(hours) => continue,
-                When::Every(_) => (1.0, 0),
-                When::Quarters => (2.0, crate::engine::TRICKLE_WINDOW_H),
-            };
-            let plan = tierer.plan(PlanLimits::none(), raised);
-            tierer.begin_window(least, &plan.moves);
-            assert!(plan.moves.iter().all(|planned| tierer.make(planned)), "there is room");
-            tierer.run_ended(&plan.moves);
-            up += plan.count(TierName::Performance);
+    let part = 1.0 / when.slices() as f64;
+    let law = |(hour, _): (u64, u64), ios: &mut Ios<'_>| {
+        for extent in 0..extents {
+            let mean = law(hour, extent, &mut random);
+            ios.come(extent, Poisson::new(part * mean).draw(&mut random));
         }
-        if hour + 1 == 24 * from {
-            (up, served, all) = (0, 0, 0);
-        }
-    }
-    let moved = 100.0 * up as f64 / (days - from) as f64 / f64::from(tier);
-    (served as f64 / all as f64, moved)
+    };
+    let found = days::replay(&mut tierer, (days, when), law);
+    Day::of(&found[plumb_units::convert::to_usize(from)..], tier)
 }
 
 /// A tenth of the extents has 27 I/Os a day each, the others a third of one: strewn, for what was written first is on the tier.

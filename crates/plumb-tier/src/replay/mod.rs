@@ -14,6 +14,8 @@ mod change_tests;
 mod course;
 #[cfg(test)]
 mod curve_tests;
+#[cfg(test)]
+mod days;
 mod devices;
 mod histogram;
 mod runs;

@@ -1,10 +1,10 @@
 //! How much moves on loads that stay as they are: at most 1 % of the tier per day (section 25), however few I/Os an extent has.
 
+use super::days::{self, Day, Ios, RUNS, When};
 use super::tests::{Poisson, replay as replay_trace};
 use super::tierer::{Tierer, TiererSettings};
 use super::{Layout, Policy};
-use crate::heat::HostIoKind;
-use crate::optimizer::{Bar, PlanLimits, TierName, Worth};
+use crate::optimizer::{Bar, Worth};
 use crate::random::Random;
 
 const EXTENTS: u32 = 10_000;
@@ -31,13 +31,6 @@ impl Load {
             Self::HotCold => 1.0,
         }
     }
-}
-
-/// When plans are made.
-#[derive(Debug, Clone, Copy)]
-enum When {
-    Every(u64),
-    Quarters,
 }
 
 /// What came of it, from day 3 on.
@@ -101,53 +94,32 @@ fn replay_lasting(
     for (_, extent) in first {
         assert!(tierer.space.touch(extent).is_some());
     }
-    let slices = match when {
-        When::Every(_) => 1,
-        When::Quarters => 4,
-    };
+    let slices = when.slices();
     let hourly = per_day * f64::from(EXTENTS) / 24.0 / slices as f64;
     let law = |(weight, bunch): (&f64, &u64)| Poisson::new(weight / sum * hourly / *bunch as f64);
     let laws: Vec<Poisson> = weights.iter().zip(&bunches).map(law).collect();
     // When the bunches end that have begun, and how many I/Os of one come in a slice.
     let mut ends: Vec<Vec<u64>> = vec![Vec::new(); laws.len()];
     let part = Poisson::new(most as f64 / (lasts * slices) as f64);
-    let (mut up, mut served, mut best) = (0, 0, 0);
-    for hour in 0..24 * DAYS {
-        let counts = hour >= 24 * from_day;
-        for slice in 1..=slices {
-            tierer.heat.advance(hour);
-            let now = hour * slices + slice;
-            let extents = (0..EXTENTS).zip(&laws).zip(&bunches).zip(&mut ends);
-            for (((extent, law), bunch), ends) in extents {
-                let mut count = bunch * law.draw(&mut random);
-                if lasts > 0 {
-                    ends.retain(|end| *end > now);
-                    ends.extend((0..count / bunch).map(|_| now + lasts * slices));
-                    count = ends.iter().map(|_| part.draw(&mut random)).sum();
-                }
-                tierer.heat.record_many(extent, HostIoKind::Read, count);
-                if counts {
-                    let place = tierer.space.place(extent).expect("all are mapped");
-                    served += if place.tier == TierName::Performance { count } else { 0 };
-                    best += if extent < TIER { count } else { 0 };
-                }
+    let mut best = 0;
+    let law = |(hour, now): (u64, u64), ios: &mut Ios<'_>| {
+        let extents = (0..EXTENTS).zip(&laws).zip(&bunches).zip(&mut ends);
+        for (((extent, law), bunch), ends) in extents {
+            let mut count = bunch * law.draw(&mut random);
+            if lasts > 0 {
+                ends.retain(|end| *end > now);
+                ends.extend((0..count / bunch).map(|_| now + lasts * slices));
+                count = ends.iter().map(|_| part.draw(&mut random)).sum();
             }
-            tierer.heat.advance(hour + slice / slices);
-            let (raised, least) = match when {
-                When::Every(hours) if !(hour + 1).is_multiple_of(hours) => continue,
-                When::Every(_) => (1.0, 0),
-                When::Quarters => (2.0, crate::engine::TRICKLE_WINDOW_H),
-            };
-            let plan = tierer.plan(PlanLimits::none(), raised);
-            tierer.begin_window(least, &plan.moves);
-            assert!(plan.moves.iter().all(|planned| tierer.make(planned)), "there is room");
-            tierer.run_ended(&plan.moves);
-            up += if counts { plan.count(TierName::Performance) } else { 0 };
+            ios.come(extent, count);
+            best += if hour >= 24 * from_day && extent < TIER { count } else { 0 };
         }
-    }
-    let days = (DAYS - from_day) as f64;
+    };
+    let days = days::replay(&mut tierer, (DAYS, when), law);
+    let days = &days[plumb_units::convert::to_usize(from_day)..];
+    let served = days.iter().map(|day| day.served).sum::<u64>();
     Found {
-        moved: 100.0 * up as f64 / days / f64::from(TIER),
+        moved: Day::of(days, TIER).1,
         share: served as f64 / best as f64,
         dispersion: tierer.heat.dispersion(),
     }
@@ -161,9 +133,20 @@ fn check_mixed(load: (Load, Rate, u64), when: When, least: f64) {
     check_lasting((load, AT_ONCE, FROM_DAY), when, (1.0, least));
 }
 
-fn check_lasting(load: ((Load, Rate, u64), u64, u64), when: When, (most, least): (f64, f64)) {
-    let seeds = [1, 2].map(|seed| replay_lasting(load, when, None, seed));
-    let mean = |of: fn(&Found) -> f64| seeds.iter().map(of).sum::<f64>() / 2.0;
+fn check_lasting(load: ((Load, Rate, u64), u64, u64), when: When, bounds: (f64, f64)) {
+    check_seeds(load, when, bounds, 2);
+}
+
+/// The same of so many seeds.
+fn check_seeds(
+    load: ((Load, Rate, u64), u64, u64),
+    when: When,
+    (most, least): (f64, f64),
+    count: u64,
+) {
+    let replay = |seed| replay_lasting(load, when, None, seed);
+    let seeds: Vec<Found> = (1..=count).map(replay).collect();
+    let mean = |of: fn(&Found) -> f64| seeds.iter().map(of).sum::<f64>() / count as f64;
     let (moved, share) = (mean(|found| found.moved), mean(|found| found.share));
     let found = Found { moved, share, dispersion: seeds[0].dispersion };
     println!("{load:?} a day and at once, percent, {when:?}: {found:.4?}");
@@ -239,9 +222,6 @@ fn nor_does_a_load_with_slow_streams_among_random_ios() {
     }
 }
 
-/// Every six hours, daily, and a trickle.
-const RUNS: [When; 3] = [When::Every(6), When::Every(24), When::Quarters];
-
 /// What many at a time vary by is known, too. The fewer bunches there are, the less is known of who is hot: each share is just below the one that is reached.
 #[test]
 fn nor_does_a_load_whose_ios_come_many_at_a_time() {
@@ -316,13 +296,38 @@ fn nor_does_a_load_that_comes_in_sessions() {
 fn nor_do_few_extents_with_very_large_bunches() {
     for (load, percent, bunch, least) in [
         (Load::Zipf(1.2), 40, 64, [0.981, 0.984, 0.981]),
-        (Load::Uniform, 20, 128, [1.001, 1.000, 0.991]),
+        (Load::Uniform, 20, 128, [1.001, 1.000, 0.994]),
         (Load::Zipf(0.99), 20, 128, [0.977, 0.973, 0.973]),
         (Load::Zipf(1.2), 20, 128, [0.990, 0.990, 0.992]),
     ] {
         for (when, least) in RUNS.into_iter().zip(least) {
-            check_mixed((load, (64.0, bunch), percent), when, least);
+            // What a uniform load's share is off 1 is luck, 1.6 % for a seed here.
+            let seeds = if matches!((load, when), (Load::Uniform, When::Quarters)) { 8 } else { 2 };
+            let load = ((load, (64.0, bunch), percent), AT_ONCE, FROM_DAY);
+            check_seeds(load, when, (1.0, least), seeds);
         }
+    }
+}
+
+/// The larger bunches are the fewer extents have had any, and each of them was cold before the first: what follows it is seen all the same
+/// (docs/decisions/0354-what-wakes-an-extent.md).
+#[test]
+fn nor_do_bunches_of_many_hundreds() {
+    for (load, percent, bunch, when, least) in [
+        (Load::Uniform, 20, 512, When::Every(24), 0.96),
+        (Load::Uniform, 40, 1024, When::Quarters, 0.96),
+        (Load::Zipf(0.99), 40, 1024, When::Every(6), 0.939),
+        (Load::Zipf(1.2), 40, 300, When::Quarters, 0.979),
+    ] {
+        check_mixed((load, (64.0, bunch), percent), when, least);
+    }
+}
+
+/// The same of bunches that come to all extents twice a day.
+#[test]
+fn nor_do_bunches_of_a_thousand_at_extents_that_differ() {
+    for (when, least) in RUNS.into_iter().zip([0.952, 0.972, 0.957]) {
+        check(Load::Zipf(0.99), (2048.0, 1024), when, least);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Groups of extents that take turns by the day (10.3): what was moved up last is not what is asked for next.
 
+use super::days::{self, Ios, When};
 use super::tests::Poisson;
 use super::tierer::{Tierer, TiererSettings};
-use crate::heat::HostIoKind;
-use crate::optimizer::{PlanLimits, TierName};
 use crate::random::Random;
 
 /// Extents of a group, and of the tier.
@@ -23,7 +22,7 @@ struct Day {
 }
 
 /// Runs at the end of each day; `group`: which one is asked for on a day.
-fn replay(groups: u32, days: u64, group: impl Fn(u64) -> u32) -> Vec<Day> {
+fn replay(groups: u32, count: u64, group: impl Fn(u64) -> u32) -> Vec<Day> {
     let extents = groups * GROUP + OTHERS;
     let mut tierer = Tierer::new(TiererSettings {
         extent_bytes: 1 << 20,
@@ -37,31 +36,20 @@ fn replay(groups: u32, days: u64, group: impl Fn(u64) -> u32) -> Vec<Day> {
     (0..extents).for_each(|extent| assert!(tierer.space.touch(extent).is_some()));
     let mut random = Random::new(5);
     let (hourly, others) = (Poisson::new(PER_DAY / 8.0), Poisson::new(0.1));
-    let day = |day: u64| {
-        let first = group(day) * GROUP;
-        let (mut served, mut all) = (0, 0);
-        for hour in 24 * day..24 * (day + 1) {
-            tierer.heat.advance(hour);
-            for extent in groups * GROUP..extents {
-                tierer.heat.record_many(extent, HostIoKind::Read, others.draw(&mut random));
-            }
-            for extent in (first..first + GROUP).filter(|_| (9..17).contains(&(hour % 24))) {
-                let count = hourly.draw(&mut random);
-                tierer.heat.record_many(extent, HostIoKind::Read, count);
-                let place = tierer.space.place(extent).expect("all are mapped");
-                served += if place.tier == TierName::Performance { count } else { 0 };
-                all += count;
-            }
+    let law = |(hour, _): (u64, u64), ios: &mut Ios<'_>| {
+        let first = group(hour / 24) * GROUP;
+        for extent in groups * GROUP..extents {
+            ios.beside(extent, others.draw(&mut random));
         }
-        tierer.heat.advance(24 * (day + 1));
-        let plan = tierer.plan(PlanLimits::none(), 1.0);
-        tierer.begin_window(0, &plan.moves);
-        assert!(plan.moves.iter().all(|planned| tierer.make(planned)), "there is room");
-        tierer.run_ended(&plan.moves);
-        let moved = plan.count(TierName::Performance) as f64 / f64::from(GROUP);
-        Day { share: served as f64 / all as f64, moved, turns: plan.turns }
+        for extent in (first..first + GROUP).filter(|_| (9..17).contains(&(hour % 24))) {
+            ios.come(extent, hourly.draw(&mut random));
+        }
     };
-    (0..days).map(day).collect()
+    let day = |day: days::Day| {
+        let (share, moved) = days::Day::of(&[day], GROUP);
+        Day { share, moved: moved / 100.0, turns: day.turns }
+    };
+    days::replay(&mut tierer, (count, When::Every(24)), law).into_iter().map(day).collect()
 }
 
 /// The mean share of these days, and the most that was moved on one.
