@@ -101,7 +101,9 @@ fn programs_of_the_machine_are_asked() {
     let due = look("600");
     assert_eq!(due["verdict"], "block", "{due}");
     assert!(due["evidence"].as_str().expect("words").contains("fstrim.timer"), "{due}");
-    assert_ne!(look("60")["verdict"], "block");
+    // A job of this machine's own cron may be due in that minute.
+    let later = look("60");
+    assert!(!later["evidence"].as_str().expect("words").contains("fstrim.timer"), "{later}");
 }
 
 #[test]
