@@ -228,7 +228,7 @@ impl<Q: FlushQueue> Core<Q> {
         }
     }
 
-    /// The same, where nothing goes on without.
+    /// As [`fetch_sums`](Self::fetch_sums), where nothing goes on without.
     pub(crate) fn need_sums(&mut self, extent: u32) -> Result<(), Halt> {
         self.fetch_sums(extent).map_err(|_| Halt::Voters)
     }
