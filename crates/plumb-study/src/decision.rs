@@ -86,7 +86,10 @@ impl Rule {
                  end is above tau by more than its error allows, or too little lies beyond the plateau. \
                  knee: otherwise.",
                 "balance is where normalised throughput exceeds normalised latency most, lean has most \
-                 throughput per latency; the policy picks one.",
+                 throughput per latency.",
+                "balanced recommends the first tested setting that keeps 97 % of the fitted throughput at balance or \
+                 plateau, whichever is less (a search counts from the fit at every o, tested or not); throughput the \
+                 plateau; latency lean. A latency budget lowers any of them.",
             ],
             Self::Compare => &[
                 "The effect is the ratio of the geometric means minus 1, its sign turned so that + is better.",

@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Rule, evidence, number, object};
 use crate::findings::Layout;
-use crate::knee::{self, Flag, Knee, Limit, Options, TAU, Verdict};
+use crate::knee::{
+    self, BALANCE_WITHIN, Flag, KEPT, Knee, Limit, Marks, Options, Policy, TAU, Verdict, WINDOW,
+};
 use crate::usl::{self, Usl};
 
 /// The decision on a curve; `layout` says what is behind the target.
@@ -49,7 +51,10 @@ pub fn of_knee(knee: &Knee, options: &Options, layout: &Layout) -> Map<String, V
             .collect::<Vec<_>>(),
         "settings": settings(knee),
         "parameters": parameters(knee, options, layout),
-        "evidence": all_evidence(knee),
+        "evidence": all_evidence(knee)
+            .into_iter()
+            .chain(shown.iter().flat_map(|marks| choice(knee, marks, options, plateau, recommended)))
+            .collect::<Vec<_>>(),
     }));
     let law = scalability(knee);
     if let (Some(law), Some(Value::Array(notes))) = (law, decision.get_mut("notes")) {
@@ -237,6 +242,100 @@ fn all_evidence(knee: &Knee) -> Vec<Value> {
         list.push(evidence(name, value, if is_told { sum } else { UNTOLD }));
     }
     list
+}
+
+/// How the marks and the recommendation came about.
+fn choice(
+    knee: &Knee,
+    marks: &Marks,
+    options: &Options,
+    plateau: Option<u64>,
+    recommended: Option<u64>,
+) -> Vec<Value> {
+    let is_flat = knee.verdict == Verdict::Flat;
+    let fitted = |o: u64| {
+        let nth = knee.settings.iter().position(|setting| setting.o == o)?;
+        knee.told_fit().map(|fit| fit.ln_x[nth].exp())
+    };
+    let told = |o: u64| fitted(o).map_or(String::new(), |iops| format!("{iops:.1} at o{o}"));
+    let sum = match is_flat {
+        true => "flat: the first setting".to_owned(),
+        false => slopes(knee, marks.plateau),
+    };
+    let mut list = vec![evidence("plateau_o", plateau, sum)];
+    list.push(evidence(
+        "balance_o",
+        marks.balance,
+        format!(
+            "last tested setting up to o{:.0} ({WINDOW} times the plateau) whose normalised throughput less normalised \
+             latency, by the fit, is within {BALANCE_WITHIN} of the highest",
+            (WINDOW * marks.plateau as f64).floor()
+        ),
+    ));
+    if let Some(lean) = knee.settings.iter().find(|setting| setting.o == marks.lean) {
+        let sum = format!(
+            "{:.1} / {:.3} ms = {:.1}: the most of all tested",
+            lean.iops(),
+            lean.latency_ms,
+            lean.iops() / lean.latency_ms
+        );
+        list.push(evidence("lean_o", marks.lean, sum));
+    }
+    if let Some(kept) = marks.kept.filter(|_| !is_flat) {
+        let of = match options.searched {
+            true => "balance or plateau, whichever is less, on the fit at every o, tested or not",
+            false => "balance or plateau, whichever is less",
+        };
+        let sum = format!("{KEPT} · {:.1}, the fit at o{} ({of})", kept.iops / KEPT, kept.from);
+        list.push(evidence("kept_iops", number(kept.iops), sum));
+    }
+    let by_policy = match (is_flat, options.policy) {
+        (true, _) => "flat: one is enough".to_owned(),
+        (_, Policy::Throughput) => "throughput: the plateau".to_owned(),
+        (_, Policy::Latency) => "latency: lean".to_owned(),
+        (_, Policy::Balanced) => {
+            "balanced: the first tested setting whose fit is not below kept_iops".to_owned()
+        }
+    };
+    let by_policy = match recommended.filter(|_| !is_flat).map(told) {
+        Some(rate) => format!("{by_policy}: {rate}"),
+        None => by_policy,
+    };
+    let sum = match (options.budget_ms, marks.budget) {
+        (Some(budget), Some(o)) => {
+            format!("{by_policy}; o{o} is the last within the latency budget of {budget} ms")
+        }
+        (Some(budget), None) => {
+            format!("none: no setting keeps the latency budget of {budget} ms")
+        }
+        (None, _) => by_policy,
+    };
+    list.push(evidence("recommended_o", recommended, sum));
+    list
+}
+
+/// What the fit rises by on both sides of the plateau.
+fn slopes(knee: &Knee, plateau: u64) -> String {
+    let (Some(fit), Some(at)) =
+        (knee.told_fit(), knee.settings.iter().position(|setting| setting.o == plateau))
+    else {
+        return String::new();
+    };
+    let between = |from: usize| {
+        let (here, next) = (knee.settings.get(from)?, knee.settings.get(from + 1)?);
+        let rise = fit.ln_x[from + 1] - fit.ln_x[from];
+        Some((rise / (next.o as f64 / here.o as f64).ln(), here.o, next.o))
+    };
+    let (before, behind) = (at.checked_sub(1).and_then(between), between(at));
+    let sides: Vec<String> = [before, behind]
+        .into_iter()
+        .flatten()
+        .map(|(slope, here, next)| format!("{slope:.3} from o{here} to o{next}"))
+        .collect();
+    let is_moved =
+        before.is_some_and(|side| side.0 < TAU) || behind.is_some_and(|side| side.0 >= TAU);
+    let moved = if is_moved { "; moved here, as the measured values say so" } else { "" };
+    format!("fitted elasticity {}; tau {TAU}{moved}", sides.join(", "))
 }
 
 /// Said of a figure that would be one of a fit that does not hold.

@@ -50,6 +50,8 @@ pub struct Marks {
     pub budget: Option<u64>,
     /// By policy and budget.
     pub recommended: u64,
+    /// What the balanced policy keeps; `None` with another.
+    pub kept: Option<Kept>,
     /// First and last setting with the plateau's throughput within noise.
     pub indifferent: (u64, u64),
     /// Where balance and recommendation would be if every o had been tested, by the fit alone: where a search has to
@@ -58,14 +60,23 @@ pub struct Marks {
     pub aims: (u64, u64),
 }
 
+/// The throughput that a balanced recommendation keeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kept {
+    /// Balance or plateau, whichever is less: among what was tested, or on the fit at every o where that was searched.
+    pub from: u64,
+    /// I/Os per second there by the fit, times [`KEPT`].
+    pub iops: f64,
+}
+
 /// Balance is looked for up to this many times the plateau.
-const WINDOW: f64 = 1.4;
+pub const WINDOW: f64 = 1.4;
 /// How far below its maximum the difference may be at the balance.
-const BALANCE_WITHIN: f64 = 0.02;
+pub const BALANCE_WITHIN: f64 = 0.02;
 /// To what share of the lowest latency a range of latencies is normalised at least.
 const LATENCY_RANGE_LEAST: f64 = 0.1;
 /// Share of the throughput that the balanced recommendation keeps.
-const KEPT: f64 = 0.97;
+pub const KEPT: f64 = 0.97;
 
 pub(super) fn marks(
     settings: &[Setting],
@@ -77,18 +88,18 @@ pub(super) fn marks(
     let balance = balance(settings, concave, plateau, outstanding_per_o);
     let lean = lean(settings);
     let aimed = (options.policy == Policy::Balanced).then(|| aims(settings, concave, plateau));
+    let tested = &settings[balance.min(plateau)];
+    // Which settings a search happens to test must not move the level that is to be kept.
+    let (from, wanted) = aimed
+        .filter(|_| options.searched)
+        .map_or((tested.o, concave.at(tested.u) + KEPT.ln()), |aims| (aims.balance, aims.level));
     let chosen = match options.policy {
         Policy::Throughput => plateau,
         Policy::Latency => lean,
-        Policy::Balanced => {
-            let tested = concave.at(settings[balance.min(plateau)].u) + KEPT.ln();
-            // Which settings a search happens to test must not move the level that is to be kept.
-            let wanted = aimed.filter(|_| options.searched).map_or(tested, |aims| aims.level);
-            settings
-                .iter()
-                .position(|setting| setting.counts() && concave.at(setting.u) >= wanted)
-                .unwrap_or(plateau)
-        }
+        Policy::Balanced => settings
+            .iter()
+            .position(|setting| setting.counts() && concave.at(setting.u) >= wanted)
+            .unwrap_or(plateau),
     };
     let budget = options.budget_ms.and_then(|budget| {
         settings.iter().rposition(|setting| setting.counts() && setting.latency_ms <= budget)
@@ -112,6 +123,7 @@ pub(super) fn marks(
         lean: settings[lean].o,
         budget: budget.map(|index| settings[index].o),
         recommended: settings[recommended].o,
+        kept: aimed.is_some().then(|| Kept { from, iops: wanted.exp() }),
         indifferent: (first, last),
         aims,
     }

@@ -14,7 +14,7 @@ mod smooth;
 pub use cap::{CapEvidence, DeclaredCap, Limit, NamedCap, name_cap};
 pub use fit::ConcaveFit;
 pub use judge::{Flag, Verdict};
-pub use marks::{Marks, Policy};
+pub use marks::{BALANCE_WITHIN, KEPT, Kept, Marks, Policy, WINDOW};
 pub(crate) use rough::ASSUMED_FOR;
 pub use settings::{Dropped, Row, RunLaw, Setting, Spread};
 pub(crate) use settings::{IRREPRODUCIBLE_RUNS, contradicting, range};

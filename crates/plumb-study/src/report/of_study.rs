@@ -27,9 +27,9 @@ pub(super) fn facts(study: &StudyView) -> Vec<(String, String)> {
         (
             "Runs".to_owned(),
             format!(
-                "{} of at most {}; an exhaustive plan takes {}",
+                "{} of {}; an exhaustive plan takes {}",
                 study.runs.len(),
-                plan.runs_most,
+                plan.runs_in_words(),
                 plan.runs_exhaustive
             ),
         ),

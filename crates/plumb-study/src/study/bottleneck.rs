@@ -51,7 +51,7 @@ pub(super) fn finding(plateau: &Plateau) -> Option<Finding> {
     let mut sentence = format!("{}: {}.", plateau.title, named.bottleneck.sentence());
     if let Some(cap) = seen.cap.as_ref().filter(|_| named.bottleneck == Bottleneck::Cap) {
         sentence =
-            format!("{}: a ceiling, {cap}: more queue depth only adds waiting.", plateau.title);
+            format!("{}: a ceiling ({cap}): more queue depth only adds waiting.", plateau.title);
     }
     if let Some(why) = unseen(&at) {
         sentence.push_str(&format!(" {why}: what the devices did is unknown."));
@@ -127,7 +127,7 @@ fn seen(plateau: &Plateau, at: &[(&RunRecord, &Summary)]) -> Seen {
     let is_capped = knee.flags.contains(&Flag::Capped) || knee.named_cap.is_some();
     let cap = is_capped.then(|| {
         knee.named_cap.as_ref().map_or_else(
-            || format!("unknown, at {:.0} I/Os per second", knee.cap.level_iops),
+            || format!("not a known one, at {:.0} I/Os per second", knee.cap.level_iops),
             |cap| format!("{}, measured {:+.1} % off it", cap.name, cap.distance * 100.0),
         )
     });

@@ -88,3 +88,15 @@ pub struct Study {
     #[serde(default)]
     pub environment: Option<Value>,
 }
+
+impl Study {
+    /// How many runs it takes, in words: a baseline that runs everything extends a range at whose end its curve rises, and has no
+    /// most.
+    #[must_use]
+    pub fn runs_in_words(&self) -> String {
+        let request = &self.request;
+        let is_exhaustive = request["exhaustive"] == true || request["preset"] == "published";
+        let bound = if self.kind == Kind::Baseline && is_exhaustive { "about" } else { "at most" };
+        format!("{bound} {}", self.runs_most)
+    }
+}

@@ -98,6 +98,7 @@ fn range_of(key: &str) -> String {
         "reuse" => "name a number of seconds from 0.001 to 1000000000".to_owned(),
         "drift" => "name a number of extents per hour from 0 to 1000000000".to_owned(),
         "disks" => "name a whole number from 1 to 64".to_owned(),
+        "space" => "name a percentage above 0 and below 100".to_owned(),
         _ => "name a percentage from 0 to 100".to_owned(),
     }
 }
@@ -396,7 +397,9 @@ impl WorkloadSpec {
             "reuse" => published.reuse = Some(number(1e-3, 1e9)?),
             "random" => self.random = percent()?,
             "change" => self.change = percent()?,
-            "space" => self.space = percent()?,
+            "space" => {
+                self.space = percent().filter(|space| *space > 0.0 && *space < 1.0)?;
+            }
             "io" => self.io = percent()?,
             "drift" => self.drift = number(0.0, 1e9)?,
             "disks" => {

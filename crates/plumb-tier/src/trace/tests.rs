@@ -498,6 +498,8 @@ fn workloads_that_cannot_be_are_refused_with_a_remedy() {
         ("zipf:speed=1", "zipf has no setting 'speed'"),
         ("uniform:theta=1", "uniform has no setting 'theta'"),
         ("zipf:theta=4", "theta cannot be '4' for zipf"),
+        ("hotcold:space=0", "space cannot be '0' for hotcold"),
+        ("moving:space=100", "space cannot be '100' for moving"),
         ("zipf:extents=0", "extents"),
         ("zipf:block=3000", "block"),
         ("zipf:hours=nan", "hours"),

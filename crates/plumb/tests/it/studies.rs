@@ -268,6 +268,26 @@ fn every_decision_can_be_explained() {
     for part in ["Rule", "tau = 0.125", "o31", "end_elasticity", "Remarks"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
+    // What is recommended follows from the figures that are printed.
+    let told = |name: &str| {
+        let start = format!("  {name} = ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("{name}\n{text}"))
+    };
+    let number = |line: &str| line.split([' ', ':']).next().and_then(|word| word.parse().ok());
+    let fitted = |o: f64| -> Option<f64> {
+        let start = format!("  o{o} ");
+        let line = text.lines().find(|line| line.starts_with(&start))?;
+        line.split("fitted").nth(1)?.split(',').next()?.trim().parse().ok()
+    };
+    let [plateau, balance, kept, recommended] =
+        ["plateau_o", "balance_o", "kept_iops", "recommended_o"]
+            .map(|name| number(told(name)).unwrap_or_else(|| panic!("{}", told(name))));
+    assert_eq!((plateau, balance), (31.0, 24.0));
+    let from = fitted(f64::min(plateau, balance)).expect("it is tested");
+    assert!((kept / from - 0.97).abs() < 1e-4, "{kept} of {from}");
+    let before = fitted(recommended - 1.0).expect("every o is tested");
+    assert!(before < kept && fitted(recommended).expect("it is tested") >= kept, "{text}");
     let line = format!("explain {} --id nobody", file.display());
     let outcome = plumb(&line).ends_with(1);
     assert!(outcome.stderr.contains("`nobody`"), "{}", outcome.stderr);

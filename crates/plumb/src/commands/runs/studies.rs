@@ -155,7 +155,7 @@ pub(super) fn shown(id: &str, as_json: bool) -> Result<String, RunsError> {
     add("target", &plan.target);
     add("measured by", &format!("{}, measurement epoch {}", plan.tool, plan.epoch));
     add("state", state(findings.as_ref()));
-    add("runs", &format!("{} of at most {}", runs.len(), plan.runs_most));
+    add("runs", &format!("{} of {}", runs.len(), plan.runs_in_words()));
     add("folder", &folder.path().display().to_string());
     let report = folder.path().join("report.html");
     if report.exists() {

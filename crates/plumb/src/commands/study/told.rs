@@ -48,10 +48,11 @@ impl<'a> Teller<'a> {
         let likely = self.study.estimate_s;
         let (low, high) = self.study.estimate_range_s.unwrap_or((likely, likely));
         say(&format!(
-            "{} `{}` of {what}: at most {}{from}, {} in all; kept in {}",
+            "{} `{}` of {what}: {} {}{from}, {} in all; kept in {}",
             self.study.kind.keyword(),
             self.study.id,
-            number_of(self.study.runs_most, "run"),
+            self.study.runs_in_words(),
+            if self.study.runs_most == 1 { "run" } else { "runs" },
             from_to(low, high),
             folder.display()
         ));
@@ -124,9 +125,9 @@ impl Watch for Teller<'_> {
             _ => String::new(),
         };
         say(&format!(
-            "run {} of at most {}: {}: {figures}{left}",
+            "run {} of {}: {}: {figures}{left}",
             record.run,
-            self.study.runs_most.max(u64::from(record.run)),
+            self.study.runs_in_words(),
             self.begun
         ));
     }
