@@ -533,6 +533,8 @@ fn runs_s(planner: &SweepPlanner) -> f64 {
 struct Estimate {
     runs: u64,
     exhaustive: u64,
+    /// Runs of the settings alone, repetitions included.
+    of_settings: u64,
     settings: usize,
     /// Seconds of all runs, each as long as it may be.
     runs_s: f64,
@@ -561,6 +563,7 @@ impl Estimate {
         Self {
             runs,
             exhaustive,
+            of_settings: plan.settings.len() as u64 * u64::from(plan.repetitions),
             settings: plan.settings.len(),
             runs_s: runs_s(planner),
             bytes,
@@ -593,13 +596,15 @@ impl Estimate {
     }
 
     fn text(&self) -> String {
+        let (without, others) = match self.is_searched {
+            true => ("search", self.exhaustive),
+            false => ("reference", self.of_settings),
+        };
         let mut text = format!(
-            "{} settings; at most {} (without the {}: {}): {}\n\
+            "{} settings; at most {} (without the {without}: {others}): {}\n\
              to be expected: {}\n",
             self.settings,
             number_of(self.runs, "run"),
-            if self.is_searched { "search" } else { "reference" },
-            self.exhaustive,
             duration(self.runs_s),
             expected(&self.forecast)
         );

@@ -191,6 +191,10 @@ fn files_that_do_not_fit_are_refused_before_the_start() {
     }
     // The largest of several sizes has to fit.
     let line = "sweep f --vary size=1M,100T --vary o=1,2";
+    // What the reference adds to 32 settings, each run twice, is told apart.
+    let told = "sweep --simulate DEVICE --vary o=1..32 --repetitions 2 --dry-run";
+    let told = bench.call(told).succeeds_quietly().stdout;
+    assert!(told.contains("at most 72 runs (without the reference: 64)"), "{told}");
     let object = bench.call(&format!("{line} --dry-run --json")).succeeds_quietly().stdout;
     let object: Value = serde_json::from_str(&object).expect("JSON");
     let missing = object["bytes_missing"].as_u64().expect("bytes");
