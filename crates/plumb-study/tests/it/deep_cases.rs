@@ -255,6 +255,37 @@ fn a_curve_that_was_cut_short_says_so() {
     assert!(!said.contains("were left"), "{said}");
 }
 
+/// (4.4) A curve that still climbs when all runs of its own are used up has those of latencies with two and four outstanding I/Os:
+/// soft corners of deep devices take a step more than others.
+#[test]
+fn soft_corners_of_deep_devices_are_seen() {
+    let device = SimulatedDevice {
+        max_iops: 8400.0,
+        sharpness: 1.4,
+        write_cost: 1.9,
+        beyond: 0.03,
+        ..filled_by(14.0, 1360.0)
+    };
+    let (_, all) = choices(&device, 1, true);
+    let verdict = |found: &Choices| found.reads.as_ref().map(|(curve, _)| curve.verdict);
+    let mut lent = 0;
+    for seed in 1..=6 {
+        let noisy = SimulatedDevice { seed, noise: 0.005, ripple: 0.01, ..device.clone() };
+        let (runs, found) = choices(&noisy, seed, false);
+        let alone: Vec<u32> = runs
+            .iter()
+            .filter(|run| run.step == Step::Latency.keyword() && run.setting.threads == 1)
+            .map(|run| run.setting.outstanding)
+            .filter(|outstanding| *outstanding <= 4)
+            .collect();
+        assert_eq!(verdict(&found), verdict(&all), "{seed}: {} runs, {alone:?}", runs.len());
+        assert_eq!(alone.first(), Some(&1), "one at a time is always run");
+        assert!(runs.len() <= 40, "{seed}: {}", runs.len());
+        lent += usize::from(alone.len() < 3);
+    }
+    assert!(lent > 0, "no curve needed more runs than its own");
+}
+
 /// (4.4) Where reads need many I/Os at once, writes are tried with as many before a climb would get there; where they need few,
 /// writes are searched for themselves.
 #[test]

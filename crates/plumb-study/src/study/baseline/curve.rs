@@ -16,6 +16,9 @@ use crate::study::sweep::{rows, same_but_o};
 /// Runs that a curve without much noise leaves for threads instead of repeating what it rests on: they say more there.
 const SPARED: usize = 2;
 
+/// Runs that latencies of a few outstanding I/Os leave to a curve that still climbs when no others are left.
+const LATENCIES_LENT: usize = 2;
+
 /// Where the search for sequential I/O begins: a plateau at one outstanding I/O is rare.
 const SEQUENTIAL_FROM: u64 = 2;
 
@@ -51,7 +54,13 @@ impl BaselinePlanner {
         }
         let used = runs.iter().filter(|run| run.step == step.keyword()).count();
         let (most, left) = match (share, step) {
-            (Share::Rest, _) => (usize::MAX, self.left(Step::Writes, runs)),
+            (Share::Rest, _) => {
+                // Where a curve ends says more than latencies of a few outstanding I/Os do.
+                let still_climbs = self.options.has(Step::Latency)
+                    && knee::find(&rows, &options).verdict == knee::Verdict::Extend;
+                let lent = if still_climbs { LATENCIES_LENT } else { 0 };
+                (usize::MAX, self.left_with(Step::Writes, runs, lent))
+            }
             (Share::Own, Step::RandomOne) => (CURVE_MOST.0, self.left(step, runs)),
             (Share::Own, _) => (CURVE_MOST.1, self.left(step, runs)),
         };

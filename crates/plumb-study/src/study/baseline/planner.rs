@@ -187,9 +187,9 @@ impl BaselinePlanner {
         }
         if has(Step::Latency) {
             for setting in apart(&choices.random, &self.options) {
-                // The last run is the reference's, which says more than four I/Os of one thread.
+                // The last run is the reference's, which says more than two and four I/Os of one thread; so does a curve's end.
                 let is_over = !self.options.is_exhaustive() && runs.len() >= self.runs_most();
-                if is_over && setting.threads == 1 && setting.outstanding == LATENCY_LAST {
+                if is_over && setting.threads == 1 && setting.outstanding > 1 {
                     continue;
                 }
                 have!(once(&setting, runs), Step::Latency);
@@ -273,10 +273,15 @@ impl BaselinePlanner {
 
     /// Runs that a step may still add, so that later ones have enough.
     pub(super) fn left(&self, step: Step, runs: &[RunRecord]) -> usize {
-        let later = KEPT_BACK.iter().filter(|(other, _)| *other > step && self.options.has(*other));
-        let kept: usize = later.map(|(_, count)| count).sum();
         // A noisy curve needs its repetitions: a peak over threads is a peak of the load that it finds.
         let lent = if step == Step::RandomOne && is_noisy(runs) { LENT } else { 0 };
+        self.left_with(step, runs, lent)
+    }
+
+    /// The same where later ones lend so many.
+    pub(super) fn left_with(&self, step: Step, runs: &[RunRecord], lent: usize) -> usize {
+        let later = KEPT_BACK.iter().filter(|(other, _)| *other > step && self.options.has(*other));
+        let kept: usize = later.map(|(_, count)| count).sum();
         let kept = kept.saturating_sub(lent);
         to_usize(self.options.runs_most()).saturating_sub(kept + runs.len())
     }
