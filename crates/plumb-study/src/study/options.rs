@@ -146,9 +146,17 @@ impl SweepOptions {
     pub fn over(self, base: Self) -> Self {
         let name = |text: &String| text.split('=').next().unwrap_or_default().to_owned();
         let join = |own: Vec<String>, others: Vec<String>, also: &[String]| {
-            let taken: Vec<String> = own.iter().chain(also).map(name).collect();
-            let kept = others.into_iter().filter(|text| !taken.contains(&name(text)));
-            kept.chain(own.clone()).collect::<Vec<_>>()
+            // A pair takes the place of whatever changes one of its parameters.
+            let meets = |one: &String, other: &String| {
+                let (one, other) = (name(one), name(other));
+                one.split(':').any(|word| other.split(':').any(|its| its == word))
+            };
+            let is_taken = |text: &String| {
+                own.iter().any(|mine| meets(mine, text))
+                    || also.iter().any(|mine| name(mine) == name(text))
+            };
+            let kept: Vec<String> = others.into_iter().filter(|text| !is_taken(text)).collect();
+            kept.into_iter().chain(own).collect::<Vec<_>>()
         };
         let (varied, set) = (self.vary.clone(), self.set.clone());
         Self {
@@ -489,6 +497,11 @@ mod tests {
         assert_eq!((plan.settings.len(), plan.repetitions), (16, 1));
         assert_eq!((plan.budget_s, plan.base.measured_s), (Some(5400.0), 5));
         assert_eq!(plan.order, RunOrder::AsGiven);
+        // A pair for single parameters, and the other way round.
+        let over = |file: &[&str], flag: &[&str]| options(flag, &[]).over(options(file, &[])).vary;
+        let pair = "t:o=1:8,2:4";
+        assert_eq!(over(&["o=1..6", "b=4K,8K", "t=4,8"], &[pair]), ["b=4K,8K", pair]);
+        assert_eq!(over(&[pair, "b=4K,8K"], &["o=1..3"]), ["b=4K,8K", "o=1..3"]);
         let error = SweepOptions::of_toml("varry = []").expect_err("a slip").to_string();
         assert!(error.contains("varry"), "{error}");
     }
