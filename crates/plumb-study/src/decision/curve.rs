@@ -297,18 +297,20 @@ fn choice(
             "balanced: the first tested setting whose fit is not below kept_iops".to_owned()
         }
     };
-    let by_policy = match recommended.filter(|_| !is_flat).map(told) {
-        Some(rate) => format!("{by_policy}: {rate}"),
-        None => by_policy,
-    };
     let sum = match (options.budget_ms, marks.budget) {
         (Some(budget), Some(o)) => {
-            format!("{by_policy}; o{o} is the last within the latency budget of {budget} ms")
+            format!(
+                "{by_policy}, or o{o} if less, the last within the latency budget of {budget} ms"
+            )
         }
         (Some(budget), None) => {
             format!("none: no setting keeps the latency budget of {budget} ms")
         }
         (None, _) => by_policy,
+    };
+    let sum = match recommended.filter(|_| !is_flat).map(told) {
+        Some(rate) => format!("{sum}: {rate}"),
+        None => sum,
     };
     list.push(evidence("recommended_o", recommended, sum));
     list

@@ -65,18 +65,18 @@ pub struct Marks {
 pub struct Kept {
     /// Balance or plateau, whichever is less: among what was tested, or on the fit at every o where that was searched.
     pub from: u64,
-    /// I/Os per second there by the fit, times [`KEPT`].
+    /// 97 % of the I/Os per second there, by the fit.
     pub iops: f64,
 }
 
 /// Balance is looked for up to this many times the plateau.
-pub const WINDOW: f64 = 1.4;
+pub(crate) const WINDOW: f64 = 1.4;
 /// How far below its maximum the difference may be at the balance.
-pub const BALANCE_WITHIN: f64 = 0.02;
+pub(crate) const BALANCE_WITHIN: f64 = 0.02;
 /// To what share of the lowest latency a range of latencies is normalised at least.
 const LATENCY_RANGE_LEAST: f64 = 0.1;
 /// Share of the throughput that the balanced recommendation keeps.
-pub const KEPT: f64 = 0.97;
+pub(crate) const KEPT: f64 = 0.97;
 
 pub(super) fn marks(
     settings: &[Setting],

@@ -380,7 +380,8 @@ fn add_totals(out: &mut Vec<Counter>) {
 
 /// Checks what must be true of counters at every moment (CNT-1): transfers are reads and writes; what a disk is asked is
 /// data, records of caches and metadata; what the cache takes
-/// and what passes it are the whole, and their shares (in whole per cent) those of their bytes; tiers, cache and zeros are what the virtual disk was asked.
+/// and what passes it are the whole, and their shares, in whole per cent, those of their bytes; tiers, cache and zeros
+/// are what the virtual disk was asked.
 ///
 /// # Errors
 /// The first that is not true.

@@ -191,10 +191,6 @@ fn files_that_do_not_fit_are_refused_before_the_start() {
     }
     // The largest of several sizes has to fit.
     let line = "sweep f --vary size=1M,100T --vary o=1,2";
-    // What the reference adds to 32 settings, each run twice, is told apart.
-    let told = "sweep --simulate DEVICE --vary o=1..32 --repetitions 2 --dry-run";
-    let told = bench.call(told).succeeds_quietly().stdout;
-    assert!(told.contains("at most 72 runs (without the reference: 64)"), "{told}");
     let object = bench.call(&format!("{line} --dry-run --json")).succeeds_quietly().stdout;
     let object: Value = serde_json::from_str(&object).expect("JSON");
     let missing = object["bytes_missing"].as_u64().expect("bytes");
@@ -359,6 +355,10 @@ fn what_would_be_run_is_told_before() {
     fs::write(bench.path("plan.toml"), plan).expect("written");
     let shown = bench.call("plan show --plan plan.toml --json").succeeds_quietly();
     let object: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    // What the reference adds to 32 settings, each run twice, is told apart.
+    let told = "sweep --simulate DEVICE --vary o=1..32 --repetitions 2 --dry-run";
+    let told = bench.call(told).succeeds_quietly().stdout;
+    assert!(told.contains("at most 72 runs (without the reference: 64)"), "{told}");
     // The published loops, with a second between runs.
     assert_eq!((&object["settings"], &object["runs_most"]), (&json!(256), &json!(256)));
     assert_eq!(object["runs_s"], 256.0 * 126.0);
