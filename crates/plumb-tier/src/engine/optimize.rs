@@ -421,7 +421,7 @@ impl<Q: FlushQueue> Engine<Q> {
         let goes_on =
             self.heat(vdisk).window_hours().is_some_and(|age| age < settings.window_hours);
         let heat = self.heats.of(index(vdisk));
-        self.optimizer.own[index(vdisk)].0.history.planned(&planned.moves, heat, !goes_on);
+        self.optimizer.own[index(vdisk)].0.history.planned(&planned, heat, !goes_on);
         if !goes_on {
             self.begin_heat_window(vdisk);
         }

@@ -2,14 +2,17 @@
 
 use plumb_units::convert::{index, to_u64};
 
+use super::gains::Gains;
 use super::turns::Turns;
-use super::{Move, MoveReason, Ration, TierName};
+use super::{Move, MoveReason, Plan, Ration, TierName};
 use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 use crate::heat::HeatMap;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOV3");
-/// Without those that take turns, as it was before they were known.
+const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOV4");
+/// Without what swaps went on to gain, as it was before that was looked at.
+const MAGIC_3: u64 = u64::from_le_bytes(*b"PLUMMOV3");
+/// Without those that take turns, too.
 const MAGIC_2: u64 = u64::from_le_bytes(*b"PLUMMOV2");
 /// Without a ration, too.
 const MAGIC_1: u64 = u64::from_le_bytes(*b"PLUMMOVE");
@@ -66,6 +69,7 @@ pub struct MoveHistory {
     guarded: bool,
     ration: Ration,
     turns: Turns,
+    gains: Gains,
 }
 
 impl MoveHistory {
@@ -98,13 +102,14 @@ impl MoveHistory {
         let mut history = Self::new();
         history.runs[0] = Run { moved: 3, promoted: 2, demoted_again: 1 };
         history.turns = Turns::sample();
+        history.gains = Gains::sample();
         [(0, 5), (9, 2), (3 * PAGE, 3)]
             .into_iter()
             .for_each(|(extent, value)| history.set(extent, value));
         history
     }
 
-    /// As bytes: magic, runs, whether the bar is raised, what is used up of the ration, who may take turns, extent and runs since its move of each, and
+    /// As bytes: magic, runs, whether the bar is raised, what is used up of the ration, who may take turns, what swaps went on to gain, extent and runs since its move of each, and
     /// a checksum.
     #[must_use]
     pub fn save(&self) -> Vec<u8> {
@@ -118,6 +123,7 @@ impl MoveHistory {
         out.u8(u8::from(self.guarded));
         self.ration.save(&mut out);
         self.turns.save(&mut out);
+        self.gains.save(&mut out);
         let pages = (0..).zip(&self.pages).filter_map(|(nth, page)| Some((nth, page.as_ref()?)));
         for (nth, _) in pages {
             for extent in nth * PAGE..=nth * PAGE + (PAGE - 1) {
@@ -142,7 +148,7 @@ impl MoveHistory {
         }
         let mut from = Reader(body);
         let magic = from.u64()?;
-        if ![MAGIC, MAGIC_2, MAGIC_1].contains(&magic) {
+        if ![MAGIC, MAGIC_3, MAGIC_2, MAGIC_1].contains(&magic) {
             return None;
         }
         let mut history = Self::new();
@@ -158,8 +164,11 @@ impl MoveHistory {
         if magic != MAGIC_1 {
             history.ration = Ration::restore(&mut from)?;
         }
-        if magic == MAGIC {
+        if [MAGIC, MAGIC_3].contains(&magic) {
             history.turns = Turns::restore(&mut from)?;
+        }
+        if magic == MAGIC {
+            history.gains = Gains::restore(&mut from)?;
         }
         while let Some(extent) = from.u32() {
             let value = from.u8()?;
@@ -235,8 +244,14 @@ impl MoveHistory {
 
     /// Takes what a plan is to move, before anything moves: what those win that go up is seen from now on. `ends`: with it the window of the
     /// heat map ends, whose counts are there yet, and they tell of those that went up before.
-    pub fn planned(&mut self, moves: &[Move], heat: &HeatMap, ends: bool) {
-        self.turns.planned(moves, heat, ends);
+    pub fn planned(&mut self, plan: &Plan, heat: &HeatMap, ends: bool) {
+        self.turns.planned(&plan.moves, heat, ends);
+        self.gains.planned(&plan.sure, heat, ends);
+    }
+
+    /// What swaps that looked sure have gained of late of what they were to gain, 0 or more, where that is too little: then none is made beyond the ration.
+    pub(super) fn little_gains(&self) -> Option<f64> {
+        self.gains.little()
     }
 
     /// Whether an extent takes turns with others: it was hot when it moved up, and not on the day after.

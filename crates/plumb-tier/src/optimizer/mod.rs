@@ -4,6 +4,7 @@ mod bar;
 #[cfg(test)]
 mod chance_tests;
 mod expected;
+mod gains;
 mod history;
 mod lines;
 mod pins;

@@ -103,6 +103,10 @@ pub struct Plan {
     pub put_off: Vec<u32>,
     /// Host I/Os of the window that those swaps would gain.
     pub put_off_ios: u64,
+    /// Who leaves and who moves up of the swaps that look sure, made or not.
+    pub(super) sure: Vec<(u32, u32)>,
+    /// What swaps that looked sure have gained of late of what they were to gain, 0 or more, where that is too little: then none is sure.
+    pub little_gains: Option<f64>,
     /// Extents whose swaps are left out because they take turns with others.
     pub turns: u64,
     /// Host I/Os of the window on these.
@@ -281,6 +285,8 @@ impl<'a> Course<'a> {
             budget_spent: false,
             put_off: Vec::new(),
             put_off_ios: 0,
+            sure: Vec::new(),
+            little_gains: request.history.little_gains(),
             turns: 0,
             turns_ios: 0,
             wanted: [0; 2],
@@ -449,10 +455,12 @@ impl<'a> Course<'a> {
                 (None, None) => return,
             };
             let stuck = !self.stuck.is_empty();
-            match self.judge(hot, (victim, score), stuck) {
-                Pair::Swaps => {}
-                Pair::MayBeChance if self.ration != Some(0) => {}
-                Pair::MayBeChance => {
+            let pair = self.judge(hot, (victim, score), stuck);
+            let is_sure = pair == Pair::Swaps;
+            let waits = !(is_sure && (stuck || self.plan.little_gains.is_none()));
+            match pair {
+                Pair::Swaps | Pair::MayBeChance if !waits || self.ration != Some(0) => {}
+                Pair::Swaps | Pair::MayBeChance => {
                     // The victim is left for who is surer, however much colder.
                     self.waiting.extend(self.hottest.pop_front());
                     continue;
@@ -472,6 +480,10 @@ impl<'a> Course<'a> {
                     continue;
                 }
                 Pair::NoneDoes => return,
+            }
+            // On the first two days none has to be sure.
+            if (is_sure || self.ration.is_none()) && !stuck {
+                self.plan.sure.push((victim, hot.extent()));
             }
             if !self.affords(2, 1) {
                 return;
@@ -497,13 +509,19 @@ impl<'a> Course<'a> {
         let mut coldest = std::mem::take(&mut self.coldest);
         'waiting: for hot in std::mem::take(&mut self.waiting) {
             while let Some(cold) = coldest.front().copied() {
-                match self.judge(hot, (cold.extent(), cold.cold_score()), false) {
+                let judged = self.judge(hot, (cold.extent(), cold.cold_score()), false);
+                match judged {
                     Pair::Swaps | Pair::MayBeChance => {
                         coldest.pop_front();
                         let ios = |key: Key| self.heat.extent(key.extent()).ios();
                         let gains = ios(hot).saturating_sub(ios(cold));
                         let pair = (cold.extent(), hot.extent());
-                        if self.is_beyond_chance(hot, (cold.extent(), cold.cold_score()), 1.0) {
+                        let beyond =
+                            self.is_beyond_chance(hot, (cold.extent(), cold.cold_score()), 1.0);
+                        if beyond || judged == Pair::Swaps {
+                            self.plan.sure.push(pair);
+                        }
+                        if beyond {
                             of_load = of_load.saturating_add(gains);
                             load.push(pair);
                         } else {
@@ -520,7 +538,9 @@ impl<'a> Course<'a> {
                 }
             }
         }
-        let is_load = of_load >= self.plan.ios / ANOTHER_LOAD && self.tells_load;
+        let is_load = of_load >= self.plan.ios / ANOTHER_LOAD
+            && self.tells_load
+            && self.plan.little_gains.is_none();
         if !is_load {
             pairs.append(&mut load);
             gain = gain.saturating_add(of_load);

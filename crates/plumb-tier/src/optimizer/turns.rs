@@ -5,12 +5,13 @@
 
 use plumb_units::convert::to_u64;
 
+use super::gains::hourly;
 use super::{Move, MoveReason, TierName};
 use crate::format::bytes::{Reader, Writer};
 use crate::heat::HeatMap;
 
 /// Hours over which it is seen what an extent wins: a day, and a run may take 3.75 hours (10.5) before it begins.
-const DAY_H: u64 = 20;
+pub(super) const DAY_H: u64 = 20;
 /// It has won too little if it is less than this part of what its score says.
 const LITTLE: f32 = 0.5;
 /// What looks as if it would have so much of what was expected of it before looks as hot again.
@@ -49,11 +50,7 @@ impl Tried {
 
     /// Host I/Os in an hour that it looks as if it would have.
     fn hourly_now(&self, heat: &HeatMap) -> f32 {
-        let seen = heat.extent(self.extent);
-        // A score that stays as it is wins as much as decays of it; and no more is asked for than a whole day has had.
-        let hourly = seen.score * std::f32::consts::LN_2 / heat.settings().half_life_hours;
-        let hours = heat.window_hours().filter(|hours| *hours >= DAY_H);
-        hours.map_or(hourly, |hours| hourly.min(seen.ios() as f32 / hours as f32))
+        hourly(heat, self.extent)
     }
 
     /// A window ends, whose counts are there yet.

@@ -89,7 +89,7 @@ fn advised(load: Load, every: u64) -> Vec<String> {
             advised.push(report.advice.suggestions.join("; "));
         }
         served = Served::default();
-        tierer.begin_window(0, &plan.moves);
+        tierer.begin_window(0, &plan);
         assert!(plan.moves.iter().all(|planned| tierer.make(planned)), "there is room");
         tierer.run_ended(&plan.moves);
     }
@@ -169,7 +169,7 @@ fn of_projects() -> Vec<(f64, String)> {
         let (moves, bytes) = (MoveFigures::default(), WindowBytes::default());
         let report = tierer.report(&plan, &served, moves, (hours, bytes));
         told.push((served.share().expect("I/Os"), report.advice.suggestions.join("; ")));
-        tierer.begin_window(0, &plan.moves);
+        tierer.begin_window(0, &plan);
         assert!(plan.moves.iter().all(|planned| tierer.make(planned)), "there is room");
         tierer.run_ended(&plan.moves);
     }

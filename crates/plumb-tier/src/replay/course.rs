@@ -525,7 +525,7 @@ impl Course {
         self.report = Some(self.tierer.report(&plan, &served, figures, (window, bytes)));
         self.run = Some(run);
         let least = if self.policy == Policy::Continuous { TRICKLE_WINDOW_H } else { 0 };
-        if self.tierer.begin_window(least, &plan.moves) {
+        if self.tierer.begin_window(least, &plan) {
             self.window = (self.now, self.tally.served, self.tally.bytes);
         }
         self.next_run = self.interval().map(|interval| self.now + interval);

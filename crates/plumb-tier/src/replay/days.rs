@@ -90,7 +90,7 @@ pub(super) fn replay(
                 tierer.heat.advance(hour + slice / slices);
                 let Some((raised, least)) = when.run(hour) else { continue };
                 let plan = tierer.plan(PlanLimits::none(), raised);
-                tierer.begin_window(least, &plan.moves);
+                tierer.begin_window(least, &plan);
                 assert!(plan.moves.iter().all(|planned| tierer.make(planned)), "there is room");
                 tierer.run_ended(&plan.moves);
                 day.up += plan.count(TierName::Performance);

@@ -26,6 +26,8 @@ mod steady_tests;
 mod tests;
 mod tierer;
 #[cfg(test)]
+mod together_tests;
+#[cfg(test)]
 mod turns_tests;
 mod write_cache;
 

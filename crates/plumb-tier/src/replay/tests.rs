@@ -132,7 +132,7 @@ impl Drift {
     fn optimize(&mut self, limits: PlanLimits, raised: f32) -> u64 {
         let plan = self.tierer.plan(limits, raised);
         let least = if raised > 1.0 { crate::engine::TRICKLE_WINDOW_H } else { 0 };
-        self.tierer.begin_window(least, &plan.moves);
+        self.tierer.begin_window(least, &plan);
         assert!(
             plan.moves.iter().all(|planned| self.tierer.make(planned)),
             "the reserve is enough"

@@ -178,7 +178,7 @@ impl Tierer {
     }
 
     /// A run begins, with these moves: the counts that it was planned by are over, unless they are of fewer than so many hours; whether they are.
-    pub(super) fn begin_window(&mut self, least_hours: u64, planned: &[Move]) -> bool {
+    pub(super) fn begin_window(&mut self, least_hours: u64, planned: &Plan) -> bool {
         self.goes_on = self.heat.window_hours().is_some_and(|age| age < least_hours);
         self.history.planned(planned, &self.heat, !self.goes_on);
         if self.goes_on {

@@ -189,8 +189,9 @@ fn waiting(facts: &ReportFacts) -> impl Iterator<Item = String> {
     let waits = &facts.waits;
     let put_off = (waits.put_off > 0).then(|| {
         format!(
-            "wait: swaps of {} may be chance, and 1 % of the Performance tier a day is for such ones; those that last are made",
-            bytes(waits.put_off)
+            "wait: swaps of {} {}, and 1 % of the Performance tier a day is for such ones; those that last are made",
+            bytes(waits.put_off),
+            waits.why()
         )
     });
     let turns = (waits.turns > 0).then(|| {

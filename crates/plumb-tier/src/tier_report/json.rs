@@ -78,6 +78,7 @@ pub(super) fn render(report: &TierReport) -> Value {
             "seconds": facts.moves.seconds,
             "put_off": facts.waits.put_off,
             "put_off_ios_percent": percent(facts.waits.put_off_ios, report.ios),
+            "sure_swaps_gained_percent": facts.waits.gained_percent,
             "taking_turns": facts.waits.turns,
             "taking_turns_ios_percent": percent(facts.waits.turns_ios, report.ios),
             "stop": facts.moves.stop.name(),

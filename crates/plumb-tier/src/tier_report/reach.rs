@@ -1,7 +1,7 @@
 //! What an optimization would make of a window, and what it leaves for later: advice is not to ask for more of what serves no more, nor for
 //! what comes by itself.
 
-use plumb_units::convert::to_u64;
+use plumb_units::convert::{floor_u64, to_u64};
 
 use crate::heat::HeatMap;
 use crate::optimizer::{Bar, Plan};
@@ -106,6 +106,8 @@ pub struct Waits {
     pub turns: u64,
     /// Host I/Os of the window on these.
     pub turns_ios: u64,
+    /// What swaps that looked sure have gained of late of what they were to gain, in percent, where that is too little for any to be sure.
+    pub gained_percent: Option<u64>,
 }
 
 impl Waits {
@@ -113,6 +115,19 @@ impl Waits {
     #[must_use]
     pub fn of(planned: &Plan) -> Self {
         let Plan { put_off_ios, turns, turns_ios, .. } = *planned;
-        Self { put_off: to_u64(planned.put_off.len()), put_off_ios, turns, turns_ios }
+        let put_off = to_u64(planned.put_off.len());
+        let gained_percent = planned.little_gains.map(|part| floor_u64((100.0 * part).round()));
+        Self { put_off, put_off_ios, turns, turns_ios, gained_percent }
+    }
+
+    /// Why swaps wait: what they may be.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match self.gained_percent {
+            None => "may be chance".to_owned(),
+            Some(percent) => format!(
+                "may not last (those of the last days gained {percent} % of what they looked like)"
+            ),
+        }
     }
 }

@@ -82,6 +82,10 @@ pub(super) fn render(report: &TierReport) -> String {
             line(&mut out, name, &format!("{size}, {} of I/Os", share(percent(ios, report.ios))));
         }
     }
+    if let Some(percent) = waits.gained_percent.filter(|_| waits.put_off > 0) {
+        let gained = format!("{percent} % of what they looked like");
+        line(&mut out, "Gained by Sure Swaps of the Last Days", &gained);
+    }
     if let Some(kept) = &moves.limits {
         line(&mut out, "Limits of the Optimization", &limits(kept));
     }

@@ -36,7 +36,7 @@ fn what_waits_is_told_and_why() {
     };
     assert_eq!(told(&none), [""; 0]);
     assert_eq!(none.to_json()["moves"]["put_off"], 0);
-    let waits = Waits { put_off: 7, put_off_ios: 6, turns: 9, turns_ios: 30 };
+    let waits = Waits { put_off: 7, put_off_ios: 6, turns: 9, turns_ios: 30, gained_percent: None };
     let report = late(reach(0.141, 0.141), waits);
     assert_eq!(
         told(&report),
@@ -54,6 +54,14 @@ fn what_waits_is_told_and_why() {
     }
     let advice = report.advice.suggestions.join("; ");
     assert!(advice.contains("wait: swaps of 7MiB may be chance, and 1 % of the"), "{advice}");
+    let little = late(reach(0.141, 0.141), Waits { gained_percent: Some(6), ..waits });
+    assert_eq!(little.to_json()["moves"]["sure_swaps_gained_percent"], 6);
+    let text = little.to_text();
+    assert!(text.contains("Gained by Sure Swaps of the Last Days"), "{text}");
+    let advised = little.advice.suggestions.join("; ");
+    let may_not =
+        "wait: swaps of 7MiB may not last (those of the last days gained 6 % of what they";
+    assert!(advised.contains(may_not), "{advised}");
     assert!(
         advice.contains("9MiB stay where they are until they are asked for on the day"),
         "{advice}"

@@ -15,7 +15,7 @@ use plumb_tier::pool::{
     self, Ask, GivesWay, OptimizeLimits, PoolError, RATE_LEAST, REPORT_TEXT, RegisteredPool,
     Registry, TieringStore, unix_seconds,
 };
-use plumb_tier::tier_report::MoveStop;
+use plumb_tier::tier_report::{MoveStop, Waits};
 use plumb_tier::{Optimization, OptimizeSettings};
 use plumb_units::Bytes;
 use serde_json::{Value, json};
@@ -565,11 +565,13 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
             bytes(wanted[1])
         ));
     }
-    let put_off = plumb_units::convert::to_u64(planned.put_off.len());
+    let waits = Waits::of(planned);
+    let put_off = waits.put_off;
     if put_off > 0 {
         text.push_str(&format!(
-            "swaps of {} wait, as their gain may be chance: 1 % of the Performance tier a day is for such ones\n",
-            bytes(put_off)
+            "swaps of {} wait, as their gain {}: 1 % of the Performance tier a day is for such ones\n",
+            bytes(put_off),
+            waits.why()
         ));
     }
     if planned.turns > 0 {
@@ -608,6 +610,7 @@ fn advice(own: &Seen, planned: &Plan) -> Reply {
         "host_ios_performance_expected": planned.ios_after,
         "budget_spent": planned.budget_spent,
         "put_off": put_off,
+        "sure_swaps_gained_percent": waits.gained_percent,
         "taking_turns": planned.turns,
         "break_even_ios": worth.break_even(),
         "break_even_basis": worth.basis.name(),

@@ -1,0 +1,418 @@
+//! What swaps go on to gain (section 25): whether what looks sure is a load that changes, or what comes to one extent after the other and is gone.
+//!
+//! Swaps that would be made without a place in the ration are followed in pairs, made or not: what the hotter one wins over the other in the day
+//! after, over what their scores said. Where those of late gained less than a third of it, none is made without such a place.
+
+use plumb_units::convert::to_u64;
+
+use super::turns::DAY_H;
+use crate::format::bytes::{Reader, Writer};
+use crate::heat::HeatMap;
+
+/// What an extent wins in the first hours may be the rest of what it was chosen for: a window that begins before counts only if it is a day.
+const LATER_H: u64 = 6;
+/// Plans of windows of less than a day, in the first hours of which scores are those of less, and what they say is too little.
+const EARLY_H: u64 = 12;
+/// They have gained too little if it is less than this part of what their scores said.
+const LITTLE: f64 = 1.0 / 3.0;
+/// What is lost is not worse than nothing, and what is won counts so many times as much as was expected at most: that a load has turned should be known as soon.
+const MOST: f64 = 2.0;
+/// So many standard deviations of how far that is known count against them.
+const DEVIATIONS: f64 = 1.5;
+/// What is known stays until so many newer swaps are, however long that takes, and half of it for so many hours, however many there are: what comes to
+/// many extents together comes to them once more by chance.
+const NEWEST: f64 = 4.0;
+const HALF_H: f64 = 24.0;
+/// Extents that are no farther apart are neighbours.
+const NEAR: u32 = 8;
+/// So many pairs are followed at most, and so many that one plan has.
+const PAIRS: usize = 8192;
+const PER_PLAN: usize = 1024;
+
+/// Two extents that were to change places.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Pair {
+    up: u32,
+    down: u32,
+    /// By the clock of the heat map, in hours: when they were chosen.
+    since: u64,
+    /// Hours that count.
+    hours: u32,
+    /// Host I/Os that the hotter one is expected to have in an hour beyond those of the other.
+    hourly: f32,
+    /// Those that it had.
+    won: f32,
+}
+
+impl Pair {
+    /// A window of so many hours ends, whose counts are there yet.
+    fn window_ends(&mut self, heat: &HeatMap, hours: u64) {
+        let began = heat.epoch().saturating_sub(hours);
+        let counts = match began.checked_sub(self.since) {
+            Some(0..LATER_H) => hours >= DAY_H,
+            Some(_) => true,
+            None => false,
+        };
+        if counts {
+            let ios = |extent| heat.extent(extent).ios() as f32;
+            self.won += ios(self.up) - ios(self.down);
+            self.hours = self.hours.saturating_add(u32::try_from(hours).unwrap_or(u32::MAX));
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        u64::from(self.hours) >= DAY_H
+    }
+}
+
+/// What is known of the newest swaps. Neighbours that were followed until the same time are counted together: what comes to a file comes to all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Known {
+    /// So many, each with its neighbours.
+    count: f64,
+    /// Host I/Os that they were expected to gain, and those that they gained.
+    expected: f64,
+    won: f64,
+    /// Squares of both, and products.
+    squares: [f64; 3],
+}
+
+impl Known {
+    fn of(expected: f64, won: f64) -> Self {
+        let won = won.clamp(0.0, MOST * expected);
+        let squares = [expected * expected, expected * won, won * won];
+        Self { count: 1.0, expected, won, squares }
+    }
+
+    /// So much of it stays, and more comes.
+    fn and(&self, stays: f64, more: &Self) -> Self {
+        let sum = |old: f64, new: f64| old * stays + new;
+        let [squares, products, won_squares] = self.squares;
+        let [more_squares, more_products, more_won_squares] = more.squares;
+        Self {
+            count: sum(self.count, more.count),
+            expected: sum(self.expected, more.expected),
+            won: sum(self.won, more.won),
+            squares: [
+                sum(squares, more_squares),
+                sum(products, more_products),
+                sum(won_squares, more_won_squares),
+            ],
+        }
+    }
+
+    /// What was gained, as a part of what was expected, and its standard deviation: that of a ratio of sums of independent ones. `None` where nothing is known.
+    fn part(&self) -> Option<(f64, f64)> {
+        if self.expected <= 0.0 {
+            return None;
+        }
+        let part = self.won / self.expected;
+        let [squares, products, won_squares] = self.squares;
+        let rest = (won_squares - 2.0 * part * products + part * part * squares).max(0.0);
+        Some((part, rest.sqrt() / self.expected))
+    }
+}
+
+/// Those of a virtual disk.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Gains {
+    known: Known,
+    /// When the first plan was made, and when something was learned last, by the clock of the heat map.
+    began: Option<u64>,
+    learned: u64,
+    /// By the extents that were to move up.
+    pairs: Vec<Pair>,
+}
+
+impl Gains {
+    /// What swaps that looked sure have gained of late of what they were to gain, where that is too little, as far as it is known.
+    pub(super) fn little(&self) -> Option<f64> {
+        let (part, deviation) = self.known.part()?;
+        (part - DEVIATIONS * deviation < LITTLE).then_some(part)
+    }
+
+    /// A plan has been made, with these swaps that look sure. `ends`: with it the window of the heat map ends, whose counts are there yet.
+    pub(super) fn planned(&mut self, sure: &[(u32, u32)], heat: &HeatMap, ends: bool) {
+        if ends {
+            let hours = heat.window_hours().unwrap_or(0);
+            self.pairs.iter_mut().for_each(|pair| pair.window_ends(heat, hours));
+            self.learn(heat.epoch());
+        }
+        // What is of another clock tells nothing.
+        self.pairs.retain(|pair| pair.since <= heat.epoch());
+        let known = self.pairs.len();
+        let room = PER_PLAN.min(PAIRS - known);
+        let began = *self.began.get_or_insert(heat.epoch());
+        let is_early = heat.epoch().saturating_sub(began) < EARLY_H;
+        if is_early && heat.window_hours().is_some_and(|hours| hours < DAY_H) {
+            return;
+        }
+        // Some of all, if they are many, and not the hottest alone.
+        let step = sure.len().div_ceil(room.max(1)).max(1);
+        for (down, up) in sure.iter().copied().step_by(step).take(room) {
+            if self.pairs[..known].binary_search_by_key(&up, |pair| pair.up).is_err() {
+                let hourly = hourly(heat, up) - hourly(heat, down);
+                let (since, hours, won) = (heat.epoch(), 0, 0.0);
+                self.pairs.push(Pair { up, down, since, hours, hourly, won });
+            }
+        }
+        self.pairs.sort_unstable_by_key(|pair| pair.up);
+    }
+
+    pub(super) fn save(&self, out: &mut Writer) {
+        let Known { count, expected, won, squares } = self.known;
+        [count, expected, won].iter().chain(&squares).for_each(|sum| out.u64(sum.to_bits()));
+        out.u8(u8::from(self.began.is_some()));
+        out.u64(self.began.unwrap_or(0));
+        out.u64(self.learned);
+        out.u64(to_u64(self.pairs.len()));
+        for pair in &self.pairs {
+            out.u32(pair.up);
+            out.u32(pair.down);
+            out.u64(pair.since);
+            out.u32(pair.hours);
+            out.u32(pair.hourly.to_bits());
+            out.u32(pair.won.to_bits());
+        }
+    }
+
+    pub(super) fn restore(from: &mut Reader<'_>) -> Option<Self> {
+        let mut sum = || Some(f64::from_bits(from.u64()?)).filter(|sum| sum.is_finite());
+        let (count, expected, won) = (sum()?, sum()?, sum()?);
+        let known = Known { count, expected, won, squares: [sum()?, sum()?, sum()?] };
+        let has_begun = from.u8()? != 0;
+        let (began, learned) = (has_begun.then_some(from.u64()?), from.u64()?);
+        let count = from.u64().filter(|count| *count <= to_u64(PAIRS))?;
+        let mut gains = Self { known, began, learned, pairs: Vec::new() };
+        for _ in 0..count {
+            let (up, down, since, hours) = (from.u32()?, from.u32()?, from.u64()?, from.u32()?);
+            let mut figure = || Some(f32::from_bits(from.u32()?)).filter(|it| it.is_finite());
+            let (hourly, won) = (figure()?, figure()?);
+            if gains.pairs.last().is_some_and(|last| last.up >= up) {
+                return None;
+            }
+            gains.pairs.push(Pair { up, down, since, hours, hourly, won });
+        }
+        (known.count >= 0.0 && known.expected >= 0.0).then_some(gains)
+    }
+
+    /// Some, for tests of what is read of it.
+    #[cfg(test)]
+    pub(super) fn sample() -> Self {
+        let of = |up, hours| {
+            let (since, hourly, won) = (7, 0.25, -2.0);
+            Pair { up, down: 5, since, hours, hourly, won }
+        };
+        let known = Known::of(60.0, 7.0);
+        Self { known, began: Some(1), learned: 7, pairs: vec![of(3, 6), of(70_000, 0)] }
+    }
+
+    /// Those that have been followed for a day are known, and take the place of older ones.
+    fn learn(&mut self, now: u64) {
+        let mut new = Known::default();
+        let (mut sums, mut last) = ((0.0, 0.0), None);
+        for pair in self.pairs.extract_if(.., |pair| pair.has_ended()) {
+            if last.is_some_and(|last| pair.up - last > NEAR) {
+                new = new.and(1.0, &Known::of(sums.0, sums.1));
+                sums = (0.0, 0.0);
+            }
+            last = Some(pair.up);
+            sums.0 += f64::from(pair.hourly.max(0.0)) * f64::from(pair.hours);
+            sums.1 += f64::from(pair.won);
+        }
+        if last.is_none() {
+            return;
+        }
+        new = new.and(1.0, &Known::of(sums.0, sums.1));
+        let hours = now.saturating_sub(self.learned);
+        let by_count = (NEWEST - new.count).max(0.0) / self.known.count.max(1.0);
+        let by_time = 0.5_f64.powf(hours as f64 / HALF_H);
+        self.known = self.known.and(by_count.max(by_time).min(1.0), &new);
+        self.learned = now;
+    }
+}
+
+/// Host I/Os in an hour that an extent looks as if it would have.
+pub(super) fn hourly(heat: &HeatMap, extent: u32) -> f32 {
+    let seen = heat.extent(extent);
+    // A score that stays as it is wins as much as decays of it; and no more is asked for than a whole day has had.
+    let hourly = seen.score * std::f32::consts::LN_2 / heat.settings().half_life_hours;
+    let hours = heat.window_hours().filter(|hours| *hours >= DAY_H);
+    hours.map_or(hourly, |hours| hourly.min(seen.ios() as f32 / hours as f32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::heat::{HeatSettings, HostIoKind};
+
+    /// A map in which time goes on, and swaps for the extents from 1,000 on.
+    struct Course {
+        heat: HeatMap,
+        gains: Gains,
+    }
+
+    impl Course {
+        fn new() -> Self {
+            let mut heat = HeatMap::new(HeatSettings::new(4000));
+            heat.begin_window();
+            Self { heat, gains: Gains::default() }
+        }
+
+        /// So many hours pass, at the end of which each of these extents has so many I/Os.
+        fn hours(&mut self, hours: u64, extents: &[u32], ios: u64) -> &mut Self {
+            self.heat.advance(self.heat.epoch() + hours);
+            extents.iter().for_each(|extent| {
+                self.heat.record_many(*extent, HostIoKind::Read, ios);
+            });
+            self
+        }
+
+        /// A run that would swap these for the cold extents with the same number less 1,000, and ends the window.
+        fn run(&mut self, extents: &[u32]) -> &mut Self {
+            self.plan(extents, true);
+            self.heat.begin_window();
+            self
+        }
+
+        fn plan(&mut self, extents: &[u32], ends: bool) {
+            let sure: Vec<(u32, u32)> = extents.iter().map(|up| (up - 1000, *up)).collect();
+            self.gains.planned(&sure, &self.heat, ends);
+        }
+
+        fn part(&self) -> Option<f64> {
+            self.gains.known.part().map(|(part, _)| part)
+        }
+    }
+
+    /// Far from one another.
+    fn strewn(count: u32) -> Vec<u32> {
+        (0..count).map(|nth| 1000 + 20 * nth).collect()
+    }
+
+    #[test]
+    fn what_is_not_asked_for_again_gains_little_and_what_is_does_not() {
+        let some = strewn(12);
+        let mut once = Course::new();
+        once.hours(24, &some, 500).run(&some);
+        assert_eq!(once.gains.little(), None, "nothing is known yet");
+        once.hours(24, &[], 0).run(&[]);
+        assert_eq!(once.gains.little(), Some(0.0));
+        assert!(once.gains.pairs.is_empty(), "they have ended");
+        let mut again = Course::new();
+        again.hours(24, &some, 500).run(&some).hours(24, &some, 500).run(&[]);
+        assert_eq!(again.gains.little(), None);
+        assert!((1.0..=MOST).contains(&again.part().expect("known")), "{:?}", again.part());
+        // What the others win as well is no gain.
+        let mut both = Course::new();
+        let all: Vec<u32> = some.iter().flat_map(|up| [*up, up - 1000]).collect();
+        both.hours(24, &some, 500).run(&some).hours(24, &all, 500).run(&[]);
+        assert_eq!(both.gains.little(), Some(0.0));
+    }
+
+    /// What is known of one file is one thing, however many extents it has, and one that comes once more by chance tells nothing of the others.
+    #[test]
+    fn neighbours_count_together() {
+        let file: Vec<u32> = (2000..2200).collect();
+        let mut course = Course::new();
+        for nth in 0..3 {
+            let other: Vec<u32> = (1000 + 100 * nth..1060 + 100 * nth).collect();
+            course.hours(24, &other, 500).run(&other);
+        }
+        course.hours(24, &[], 0).run(&[]);
+        assert_eq!(course.gains.known.count.round(), 3.0);
+        course.hours(24, &file, 500).run(&file).hours(24, &file, 500).run(&[]);
+        assert_eq!(course.gains.known.count.round(), 4.0);
+        let part = course.part().expect("known");
+        assert!(part > LITTLE && course.gains.little() == Some(part), "{part}: one of four");
+        // Those that are strewn are many.
+        let some = strewn(60);
+        course.hours(24, &some, 500).run(&some).hours(24, &some, 500).run(&some);
+        assert!(course.gains.known.count > 60.0);
+        course.hours(24, &some, 500).run(&[]);
+        let Gains { known, .. } = &course.gains;
+        assert!(known.count > 60.0 && course.gains.little().is_none(), "{known:?}");
+    }
+
+    /// What comes in the first hours is the rest of what they were chosen for, in windows that are less than a day.
+    #[test]
+    fn hours_count_from_a_while_later_on() {
+        let some = strewn(12);
+        let mut course = Course::new();
+        course.hours(24, &some, 500).run(&some).hours(5, &some, 500).run(&[]);
+        assert!(course.gains.pairs.iter().all(|pair| (pair.hours, pair.won) == (0, 0.0)));
+        // That one begins five hours after.
+        course.hours(6, &some, 500).run(&[]);
+        assert!(course.gains.pairs.iter().all(|pair| pair.hours == 0));
+        course.hours(6, &some, 500).run(&[]).hours(6, &[], 0).run(&[]).hours(6, &[], 0).run(&[]);
+        assert!(course.gains.pairs.iter().all(|pair| (pair.hours, pair.won) == (18, 500.0)));
+        // One who is chosen once more meanwhile is followed as before.
+        course.hours(6, &[], 0).run(&some);
+        assert_eq!((course.gains.known.count, course.gains.known.won), (12.0, 6000.0));
+        assert_eq!(course.gains.pairs.len(), 12);
+        // In the middle of a window: what it has had by then is no gain.
+        let mut trickle = Course::new();
+        trickle.hours(24, &[], 0).run(&[]).hours(20, &some, 500).plan(&some, false);
+        trickle.hours(2, &[], 0).run(&[]);
+        assert!(trickle.gains.pairs.iter().all(|pair| (pair.hours, pair.won) == (0, 0.0)));
+    }
+
+    /// In the first hours of runs that are less than a day apart scores say too little.
+    #[test]
+    fn the_first_hours_of_a_trickle_tell_nothing() {
+        let some = strewn(12);
+        let mut course = Course::new();
+        course.hours(1, &some, 500).run(&[]);
+        for followed in [false, true] {
+            course.hours(6, &some, 500).run(&some);
+            assert_eq!(!course.gains.pairs.is_empty(), followed);
+        }
+    }
+
+    #[test]
+    fn what_is_known_stays_until_there_is_newer_and_a_part_of_many_is_followed() {
+        let some = strewn(12);
+        let mut course = Course::new();
+        course.hours(24, &some, 500).run(&some).hours(24, &[], 0).run(&[]);
+        // However long nothing looks hot.
+        course.hours(2400, &[], 0).run(&[]);
+        assert_eq!(course.gains.little(), Some(0.0));
+        let many: Vec<u32> = (1000..3900).collect();
+        course.hours(24, &many, 500).plan(&many, true);
+        let pairs = &course.gains.pairs;
+        assert!((PER_PLAN / 2..=PER_PLAN).contains(&pairs.len()), "{}", pairs.len());
+        assert!(pairs.last().expect("some").up > 3800, "of all of them");
+    }
+
+    #[test]
+    fn what_is_saved_is_read_and_what_cannot_be_is_not() {
+        let some = strewn(3);
+        let mut course = Course::new();
+        course.hours(24, &some, 500).run(&some).hours(24, &[], 0).run(&some);
+        let read = |gains: &Gains| {
+            let mut out = Writer(Vec::new());
+            gains.save(&mut out);
+            Gains::restore(&mut Reader(&out.0))
+        };
+        let gains = course.gains;
+        assert_eq!(gains.pairs.len(), 3);
+        assert_eq!(read(&gains), Some(gains.clone()));
+        let [one, other] = [gains.pairs[0], gains.pairs[1]];
+        for wrong in [
+            vec![other, one],
+            vec![one, one],
+            vec![Pair { hourly: f32::NAN, ..one }],
+            vec![Pair { won: f32::INFINITY, ..one }],
+        ] {
+            assert_eq!(read(&Gains { pairs: wrong, ..gains.clone() }), None);
+        }
+        for expected in [-1.0, f64::NAN] {
+            let known = Known { expected, ..gains.known };
+            assert_eq!(read(&Gains { known, ..gains.clone() }), None);
+        }
+        // A map that was lost begins with another hour.
+        let mut lost = gains;
+        lost.planned(&[], &HeatMap::new(HeatSettings::new(100)), false);
+        assert!(lost.pairs.is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+//! Loads that look as if they changed and do not: extents that get their I/Os together, as those of a file do, and seldom. What swaps went on to gain tells them
+//! from loads that change (docs/decisions/0358-what-swaps-went-on-to-gain.md).
+
+use plumb_units::convert::to_usize;
+
+use super::days::{self, Day, Ios, RUNS, When};
+use super::tests::Poisson;
+use super::tierer::{Tierer, TiererSettings};
+use crate::random::Random;
+
+/// Of which a tenth has room on the Performance tier.
+const EXTENTS: u32 = 5120;
+const TIER: u32 = 512;
+
+/// Files, all alike.
+#[derive(Debug, Clone, Copy)]
+struct Files {
+    /// Extents of each.
+    extents: u32,
+    /// How often an hour comes, or some, in which they are asked for: in a day, each file.
+    per_day: f64,
+    /// So many hours then.
+    hours: u64,
+    /// I/Os on each of their extents in all of them.
+    ios: f64,
+    /// And in a day, one by one, at any time.
+    beside: f64,
+}
+
+/// A space of files, and the means of each extent's I/Os in an hour that come on top, by the hour and the extent.
+fn replay(
+    files: Files,
+    (days, when): (u64, When),
+    seed: u64,
+    more: impl Fn(u64, u32) -> f64,
+) -> Vec<Day> {
+    let mut tierer = Tierer::new(TiererSettings {
+        extent_bytes: 1 << 20,
+        performance_slots: TIER,
+        capacity_slots: EXTENTS,
+        half_life_hours: 24.0,
+        bar: None,
+    });
+    tierer.make_room(EXTENTS - 1);
+    (0..EXTENTS).for_each(|extent| assert!(tierer.space.touch(extent).is_some()));
+    let mut random = Random::new(seed);
+    let slices = when.slices();
+    let begins = Poisson::new(files.per_day / 24.0 / slices as f64);
+    let part = Poisson::new(files.ios / (files.hours * slices) as f64);
+    let single = files.beside / 24.0 / slices as f64;
+    let mut ends = vec![0; to_usize(u64::from(EXTENTS / files.extents))];
+    let law = |(hour, now): (u64, u64), ios: &mut Ios<'_>| {
+        for (file, end) in (0..).zip(&mut ends) {
+            if begins.draw(&mut random) > 0 {
+                *end = now + files.hours * slices;
+            }
+            let first = file * files.extents;
+            for extent in first..first + files.extents {
+                let count = if *end > now { part.draw(&mut random) } else { 0 };
+                let mean = single + more(hour, extent) / slices as f64;
+                ios.come(extent, count + Poisson::new(mean).draw(&mut random));
+            }
+        }
+    };
+    days::replay(&mut tierer, (days, when), law)
+}
+
+/// Percent of the tier on each day.
+fn moved(days: &[Day]) -> String {
+    let percent = |day: &Day| format!("{:.1}", 100.0 * day.up as f64 / f64::from(TIER));
+    days.iter().map(percent).collect::<Vec<String>>().join(" ")
+}
+
+/// Section 25: from the third day on (0231) 1 % of the tier in a day, in the mean. A day may have what the one before has left. What swaps of the first hours went on
+/// to gain is known two days later; a trickle has made a hundred plans by then.
+fn check(files: Files, days: u64) {
+    for (when, seed) in RUNS.into_iter().flat_map(|when| (1..=2).map(move |seed| (when, seed))) {
+        let found = replay(files, (days, when), seed, |_, _| 0.0);
+        let later = &found[if matches!(when, When::Quarters) { 3 } else { 2 }..];
+        let mean = Day::of(later, TIER).1;
+        println!("{files:?}, {when:?}: {mean:.2} in the mean, {}", moved(&found));
+        assert!(mean <= 1.0, "{files:?}, {when:?}: {mean:.2} in the mean, {}", moved(&found));
+        let most = later.iter().map(|day| day.up).max().expect("some days");
+        assert!(50 * most <= u64::from(TIER), "{files:?}, {when:?}: {}", moved(&found));
+    }
+}
+
+#[test]
+fn files_that_are_asked_for_seldom_move_one_percent_a_day_at_most() {
+    for (extents, per_day, ios, beside) in [
+        (64, 0.1, 600.0, 0.0),
+        (64, 0.2, 300.0, 0.0),
+        (16, 0.2, 1024.0, 0.0),
+        (8, 0.05, 1000.0, 5.0),
+        (32, 0.05, 1000.0, 5.0),
+    ] {
+        check(Files { extents, per_day, hours: 1, ios, beside }, 14);
+    }
+}
+
+#[test]
+fn nor_do_sessions_of_hours_once_in_many_days() {
+    for (extents, per_day, hours, ios) in
+        [(1, 0.1, 3, 600.0), (1, 0.2, 2, 300.0), (1, 0.06, 5, 1000.0), (8, 0.1, 3, 600.0)]
+    {
+        check(Files { extents, per_day, hours, ios, beside: 0.0 }, 16);
+    }
+}
+
+/// What begins to be hot beside such files is followed all the same: by the third day after it has, whatever is known of swaps by then.
+#[test]
+fn a_load_that_begins_beside_them_is_followed() {
+    let files = Files { extents: 32, per_day: 0.1, hours: 1, ios: 300.0, beside: 1.0 };
+    for when in RUNS {
+        // A tenth, strewn over all files, so that nobody has it on the tier.
+        let more = |hour, extent| if hour >= 144 && extent % 10 == 3 { 10.0 } else { 0.0 };
+        let found = replay(files, (14, when), 1, more);
+        let share = Day::of(&found[12..], TIER).0;
+        println!("{when:?}: {share:.3} served, {}", moved(&found));
+        // Of 31 I/Os a day, and 240 of each of a tenth of the extents: 24 of 55.
+        assert!(share >= 0.39, "{when:?}: {share:.3} served, {}", moved(&found));
+    }
+}
