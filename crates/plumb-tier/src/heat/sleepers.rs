@@ -109,3 +109,58 @@ impl Noted {
         Sleepers(list)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// That many, cold, by their numbers.
+    fn followed(count: u32) -> Sleepers {
+        let mut noted = Noted::default();
+        (0..count).for_each(|extent| noted.note((extent, extent), None, 0.0));
+        noted.sleepers()
+    }
+
+    fn read(sleepers: &Sleepers) -> Option<Sleepers> {
+        let mut out = Writer(Vec::new());
+        sleepers.save(&mut out);
+        Sleepers::restore(&mut Reader(&out.0))
+    }
+
+    /// The hour that comes after an idle one is no neighbour of the one before: what it won says nothing of bunches.
+    #[test]
+    fn hours_that_do_not_follow_are_no_neighbours() {
+        let hours = |follows| {
+            let mut sleepers = followed(1);
+            for score in [160.0, 320.0] {
+                sleepers.end_hour((1.0, follows), None, |_| score);
+            }
+            sleepers.get(0).expect("it is followed").before
+        };
+        assert_eq!((hours(true), hours(false)), ([160.0, 160.0], [UNKNOWN; 2]));
+    }
+
+    /// A window that has shown a load to have begun sets the score to a larger one, which nobody won in that hour.
+    #[test]
+    fn a_score_that_was_set_is_not_won() {
+        let mut noted = Noted::default();
+        let known = Hours { at: 32.0, ..Hours::new() };
+        noted.note((0, 7), Some(&known), 640.0);
+        let mut sleepers = noted.sleepers();
+        sleepers.end_hour((1.0, true), None, |_| 32.0 + 640.0 + 48.0);
+        assert_eq!(sleepers.get(7).expect("it is followed").before, [48.0, UNKNOWN]);
+    }
+
+    /// Of more those that are strewn lowest are followed, and a file with more than there can be is none.
+    #[test]
+    fn so_many_are_followed_and_no_more_are_read() {
+        let most = u32::try_from(SLEEPERS).expect("few");
+        let all = followed(3 * most);
+        let extents: Vec<u32> = all.iter().map(|(extent, _)| extent).collect();
+        assert_eq!(extents, (0..most).collect::<Vec<u32>>());
+        assert_eq!(read(&all), Some(all.clone()));
+        let mut more = all;
+        more.0.push(Sleeper { extent: most, ..more.0[0] });
+        assert_eq!(read(&more), None);
+    }
+}

@@ -144,6 +144,8 @@ pub struct PinStatus {
     pub bytes_pinned: u64,
     /// Later pins with another tier that decide about some of it (PIN-5).
     pub overridden_by: Vec<PinId>,
+    /// Bytes of the range that those decide about.
+    pub bytes_overridden: u64,
 }
 
 impl PinTable {
@@ -270,10 +272,17 @@ impl PinTable {
         let status = |pin: &Pin| {
             let (first, last) = pin.extents(self.extent_bytes).unwrap_or((0, 0));
             let (mut off_tier, mut short, mut waits) = (0, false, false);
-            let mut overridden_by = Vec::new();
+            let (mut overridden_by, mut bytes_overridden) = (Vec::new(), 0);
             for zone in zones.iter().filter(|zone| zone.last >= first && zone.first <= last) {
                 let other = &self.pins[zone.pin];
-                if other.tier != pin.tier && !overridden_by.contains(&other.id) {
+                if other.tier == pin.tier {
+                    continue;
+                }
+                let bytes = |extent: u32| u64::from(extent).saturating_mul(self.extent_bytes);
+                let end = bytes(zone.last).saturating_add(self.extent_bytes);
+                bytes_overridden +=
+                    end.min(pin.start.saturating_add(pin.len)) - bytes(zone.first).max(pin.start);
+                if !overridden_by.contains(&other.id) {
                     overridden_by.push(other.id);
                 }
             }
@@ -299,7 +308,9 @@ impl PinTable {
             PinStatus {
                 pin: pin.id,
                 placement: match on_tier {
-                    all if all == pin.len => PlacementStatus::CompletelyOnTier,
+                    all if all == pin.len && bytes_overridden == 0 => {
+                        PlacementStatus::CompletelyOnTier
+                    }
                     0 => PlacementStatus::NotOnTier,
                     _ => PlacementStatus::PartiallyOnTier,
                 },
@@ -313,6 +324,7 @@ impl PinTable {
                 bytes_on_tier: on_tier,
                 bytes_pinned: (u64::from(last - first) + 1) * self.extent_bytes,
                 overridden_by,
+                bytes_overridden,
             }
         };
         self.pins.iter().map(status).collect()

@@ -448,12 +448,19 @@ fn of_two_pins_the_later_decides_and_the_earlier_says_so() {
     let statuses = case.statuses();
     assert_eq!(statuses[0].placement, PlacementStatus::PartiallyOnTier);
     assert_eq!((statuses[0].state, statuses[0].bytes_on_tier), (PinState::Ok, 3 * EXTENT));
-    assert_eq!(statuses[0].overridden_by, [part]);
+    assert_eq!((&*statuses[0].overridden_by, statuses[0].bytes_overridden), (&[part][..], EXTENT));
     assert_eq!(statuses[1].placement, PlacementStatus::CompletelyOnTier);
     assert_eq!((statuses[1].bytes_on_tier, statuses[1].bytes_pinned), (100, EXTENT));
     assert!(case.pins.clear(part) && !case.pins.clear(part));
     case.check("1^");
     assert_eq!(case.statuses()[0].pin, whole);
+    // One that a later pin covers is never completely on its tier, be it there (PIN-5), nor is one of which a part is.
+    case.disk.0[1] = Some(TierName::Performance);
+    assert_eq!(case.statuses()[0].placement, PlacementStatus::CompletelyOnTier);
+    let over = case.pins.set(0, 4 * EXTENT, TierName::Capacity).expect("a range");
+    let covered = &case.statuses()[0];
+    assert_eq!((&*covered.overridden_by, covered.bytes_overridden), (&[over][..], 4 * EXTENT));
+    assert_eq!(covered.placement, PlacementStatus::PartiallyOnTier);
 }
 
 #[test]

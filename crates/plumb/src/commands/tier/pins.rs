@@ -219,9 +219,13 @@ fn shown(name: &str, found: &[(PinStatus, (u64, TierName))]) -> Reply {
     let mut pins: Vec<Value> = Vec::new();
     for (status, (start, tier)) in found {
         let others: Vec<String> = status.overridden_by.iter().map(|id| id.0.to_string()).collect();
+        let decided = match status.bytes_overridden {
+            all if all == status.bytes => "decided".to_owned(),
+            part => format!("{} of it decided", Bytes(part)),
+        };
         let conflict = match others.is_empty() {
             true => String::new(),
-            false => format!("; decided in part by the later pin {}", others.join(", ")),
+            false => format!("; {decided} by the later pin {}", others.join(", ")),
         };
         let beside = match status.bytes_pinned - status.bytes {
             0 => String::new(),
@@ -248,6 +252,7 @@ fn shown(name: &str, found: &[(PinStatus, (u64, TierName))]) -> Reply {
             "state_name": status.state.name(),
             "bytes_on_desired_tier": status.bytes_on_tier,
             "bytes_pinned": status.bytes_pinned,
+            "bytes_overridden": status.bytes_overridden,
             "overridden_by": status.overridden_by.iter().map(|id| id.0).collect::<Vec<u64>>(),
         }));
     }
