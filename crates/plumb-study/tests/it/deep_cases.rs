@@ -29,6 +29,12 @@ enum Kind {
     Shallow,
     /// As `choice_cases` draws them.
     Any,
+    /// A ceiling below what the device gives.
+    Capped,
+    /// Corners from 8 on, of a sharpness of 8 to 20.
+    Sharp,
+    /// Corners at 160 to 500.
+    Far,
 }
 
 /// So many of each kind that is drawn; `PLUMB_DEEP_DEVICES` for more.
@@ -71,6 +77,29 @@ fn drawn(number: u64, corner: (f64, f64)) -> SimulatedDevice {
     }
 }
 
+/// With a ceiling, a sharp corner, or one far away.
+fn drawn_edge(number: u64, kind: Kind) -> SimulatedDevice {
+    let mut random = Random::seeded(number + from() + 356_000);
+    let mut between = |low: f64, high: f64| random.between(low.ln(), high.ln()).exp();
+    let (corners, sharpness) = match kind {
+        Kind::Capped => ((12.0, 150.0), (2.0, 12.0)),
+        Kind::Sharp => ((8.0, 160.0), (8.0, 20.0)),
+        _ => ((160.0, 500.0), (2.5, 20.0)),
+    };
+    let corner = between(corners.0, corners.1);
+    let mib_per_s = between(200.0, 20_000.0);
+    let ms = (corner - 1.0) * 0.5 / mib_per_s * 1e3;
+    SimulatedDevice {
+        seed: number + 1,
+        max_iops: between(50_000.0, 1e6),
+        sharpness: between(sharpness.0, sharpness.1),
+        write_cost: between(0.6, 2.0),
+        // Two I/Os of 512 KiB are a MiB.
+        cap_iops: if kind == Kind::Capped { between(0.35, 0.95) * 2.0 * mib_per_s } else { 0.0 },
+        ..filled_by(ms, mib_per_s)
+    }
+}
+
 static DEVICES: LazyLock<Vec<(Kind, SimulatedDevice)>> = LazyLock::new(|| {
     let fabric =
         SimulatedDevice { max_iops: 200_000.0, sharpness: 6.0, ..filled_by(8.0, 12_000.0) };
@@ -86,6 +115,9 @@ static DEVICES: LazyLock<Vec<(Kind, SimulatedDevice)>> = LazyLock::new(|| {
         all.push((Kind::Deep, drawn(number, (24.0, 160.0))));
         all.push((Kind::Shallow, drawn(number + 1000, (1.0, 4.0))));
         all.push((Kind::Any, quiet(&drawn_device(number + from() + 500))));
+        for kind in [Kind::Capped, Kind::Sharp, Kind::Far] {
+            all.push((kind, drawn_edge(number, kind)));
+        }
     }
     all
 });
