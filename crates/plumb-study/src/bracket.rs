@@ -51,10 +51,8 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
         return Step::Measure(o);
     }
     let knee = knee::find(rows, options);
-    let inside = match tested.len() < RUNS_MOST {
-        true => inside(&tested, &knee, options, until),
-        false => None,
-    };
+    let may_ask = tested.len() < RUNS_MOST;
+    let inside = may_ask.then(|| inside(&tested, &knee, options, until)).flatten();
     if let Some(Up { o, bend: Some((low, high)) }) = up {
         // What lies in the step tells whether what lies beyond it is needed: not where the knee is far enough from its end to
         // stay there.
@@ -66,6 +64,8 @@ pub fn next(rows: &[Row], first: u64, last: u64, options: &Options, until: Climb
             return Step::Measure(o);
         }
     }
+    let is_end = may_ask && up.is_none() && until == Climb::Striding;
+    let inside = inside.or_else(|| is_end.then(|| end_gap(&tested, &knee)).flatten());
     inside.map_or_else(|| Step::Done(Box::new(knee)), Step::Measure)
 }
 
@@ -84,6 +84,7 @@ fn inside(tested: &[u64], knee: &Knee, options: &Options, until: Climb) -> Optio
         return refine(tested, marks.plateau);
     }
     let aim = Some(marks.aims.0).filter(|o| is_far(tested, *o, NEAR));
+    let aim = aim.filter(|o| !hides_nothing(tested, knee, *o, marks.plateau));
     let aim = aim.map(|o| bent_at(tested, knee, o).unwrap_or(o)).filter(|o| !tested.contains(o));
     // Where one I/O more is as much as a gap may be, each of them counts.
     let is_shallow = GAP * marks.plateau as f64 <= 1.0;
@@ -100,8 +101,25 @@ const NEAR: (f64, f64) = (0.07, 0.2);
 const WIDE: u64 = 2;
 /// What a gap above the plateau may hide, in ln X, that matters: half of what a choice may lose.
 const ROOM: f64 = 0.015;
+/// How far the end of a range lies above a plateau that is seen with less than four settings beyond it (3.2, 5).
+const SEEN: f64 = 1.25;
+/// How near to the last plateau that would be seen a setting tells less than that one itself.
+const NEAR_LAST: f64 = 1.15;
+/// Elasticity behind a corner up to which it is one: where a curve bends slowly, it goes on rising.
+const LEVEL: f64 = 0.03;
+/// How far a plateau lies above a sharp corner at least that is looked for below it.
+const SHARP: f64 = 1.3;
 /// The narrowest gap that is looked into for it, relative to the plateau.
 const SPLIT: f64 = 0.2;
+
+/// Whether what lies there is in a wide gap above the plateau that hides no throughput that matters.
+fn hides_nothing(tested: &[u64], knee: &Knee, aim: u64, plateau: u64) -> bool {
+    let [_, above] = beside(tested, plateau);
+    let is_there = |(low, high): &(u64, u64)| (low..high).contains(&&aim) && *high >= WIDE * *low;
+    above.filter(is_there).is_some_and(|gap| {
+        triangle(knee, gap).is_none_or(|corner| corner.hidden <= ROOM)
+    })
+}
 
 /// Where the gap in which something lies may bend, where that is too wide for a curve through its ends to tell.
 fn bent_at(tested: &[u64], knee: &Knee, aim: u64) -> Option<u64> {
@@ -118,9 +136,22 @@ fn open_gap(tested: &[u64], knee: &Knee, plateau: u64) -> Option<u64> {
     let is_wide = |(low, high): &(u64, u64)| (high - low) as f64 > SPLIT * plateau as f64;
     let corner = |gap: Option<(u64, u64)>| triangle(knee, gap.filter(is_wide)?);
     let hides = corner(above).filter(|corner| corner.hidden > ROOM);
-    let saves = || corner(below).filter(|corner| COARSE * (corner.wanted as f64) < plateau as f64);
+    let saves = || corner(below).filter(|corner| corner.saves(plateau));
     let found = hides.or_else(saves);
     found.map(|corner| corner.wanted).filter(|o| !tested.contains(o))
+}
+
+/// Where to split the gap below the plateau of a curve that could not be told to have one, as it would begin too near the end of
+/// all that may be run: where it may begin further below. Not where it rises steeply up to there.
+fn end_gap(tested: &[u64], knee: &Knee) -> Option<u64> {
+    let marks = knee.marks.filter(|_| knee.verdict == knee::Verdict::Extend)?;
+    let (low, high) = beside(tested, marks.plateau)[0]?;
+    let least = *tested.last()? as f64 / SEEN;
+    let corner = triangle(knee, (low, high)).filter(|corner| corner.bend <= least)?;
+    // Near the last that would be seen, that tells whether any is.
+    let is_near = corner.wanted as f64 * NEAR_LAST > least;
+    let seen = if is_near { plumb_units::convert::floor_u64(least) } else { corner.wanted };
+    (seen > low && high as f64 > SEEN * low as f64).then_some(seen)
 }
 
 /// Elasticity from which on a curve still rises as straight as it can: what lies between tells little.
@@ -261,8 +292,21 @@ fn halved(tested: &[u64], plateau: u64, (low, high): (u64, u64)) -> Option<u64> 
 struct Corner {
     /// Throughput above the straight line, in ln X.
     hidden: f64,
+    /// Where the lines through the neighbours meet.
+    bend: f64,
     /// Which o tells most of it.
     wanted: u64,
+    /// Whether the curve is level behind it, as far as settings beyond it show.
+    is_level: bool,
+}
+
+impl Corner {
+    /// Whether a look below a plateau may save as many outstanding I/Os as matter. Where a curve is level behind a corner, that is
+    /// where the lines meet; elsewhere it is noise that moves a plateau down for little.
+    fn saves(&self, plateau: u64) -> bool {
+        let plateau = plateau as f64;
+        COARSE * (self.wanted as f64) < plateau || (self.is_level && SHARP * self.bend < plateau)
+    }
 }
 
 /// What a gap may hide by the settings on either side. A concave curve lies above the straight line and below the
@@ -280,8 +324,9 @@ fn triangle(knee: &Knee, (low, high): (u64, u64)) -> Option<Corner> {
     // No throughput rises by more than its load does.
     let before = place.checked_sub(1).and_then(slope).unwrap_or(1.0);
     // Beyond the last setting it does not rise, as far as is known.
-    let after = slope(place + 1).unwrap_or_else(|| own.min(0.0));
-    corner((low, high), [before, own, after])
+    let beyond = slope(place + 1);
+    let corner = corner((low, high), [before, own, beyond.unwrap_or_else(|| own.min(0.0))])?;
+    Some(Corner { is_level: beyond.is_some_and(|slope| slope <= LEVEL), ..corner })
 }
 
 /// The same by the elasticities before the gap, over it, and after it.
@@ -294,7 +339,12 @@ fn corner((low, high): (u64, u64), [before, own, after]: [f64; 3]) -> Option<Cor
     let bend = fall / (rise + fall) * width;
     let wanted = low as f64 * (bend + BEYOND * (width - bend)).exp();
     let wanted = plumb_units::convert::floor_u64(wanted.round()).clamp(low + 1, high - 1);
-    Some(Corner { hidden: rise * bend, wanted })
+    Some(Corner {
+        hidden: rise * bend,
+        bend: low as f64 * bend.exp(),
+        wanted,
+        is_level: false,
+    })
 }
 
 /// The settings next to what is recommended, where one is so far off that the knee may be another one altogether.

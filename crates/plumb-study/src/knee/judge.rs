@@ -212,7 +212,8 @@ fn flat(settings: &[Setting], gain: f64, plateau: Option<usize>) -> String {
 /// (3.2, 3) Theil–Sen over what counts with o ≥ o_max/1.6, and its standard error.
 ///
 /// Where settings are so sparse that four of them reach further down, the slope between the last and the
-/// one next below o_max/1.45 must not be less (docs/decisions/0034-sparse-settings.md).
+/// one next below o_max/1.45 must not be less (docs/decisions/0034-sparse-settings.md), nor that of those within o_max/1.6
+/// (docs/decisions/0356-the-end-of-a-search.md).
 fn end_elasticity(settings: &[Setting], sigma: f64) -> (f64, f64) {
     let inliers: Vec<&Setting> = settings.iter().filter(|setting| setting.counts()).collect();
     let Some(last) = inliers.last() else { return (f64::NAN, f64::NAN) };
@@ -220,17 +221,21 @@ fn end_elasticity(settings: &[Setting], sigma: f64) -> (f64, f64) {
     let least = if inliers.len() < 8 { 3 } else { 4 };
     let inside = inliers.iter().filter(|setting| setting.o as f64 >= o_max / 1.6).count();
     let tail = &inliers[inliers.len().saturating_sub(inside.max(least))..];
-    let points: Vec<(f64, f64)> = tail.iter().map(|setting| (setting.u, setting.ln_x)).collect();
-    let us: Vec<f64> = points.iter().map(|(u, _)| *u).collect();
-    let found = (theil_sen(&points), sigma / spread(&us).sqrt());
+    let slope = |settings: &[&Setting]| {
+        let points: Vec<(f64, f64)> =
+            settings.iter().map(|setting| (setting.u, setting.ln_x)).collect();
+        let us: Vec<f64> = points.iter().map(|(u, _)| *u).collect();
+        (theil_sen(&points), sigma / spread(&us).sqrt())
+    };
+    let found = slope(tail);
+    let near = (2..least).contains(&inside).then(|| slope(&inliers[inliers.len() - inside..]));
     let chord = inliers.iter().rev().find(|setting| setting.o as f64 <= o_max / 1.45).map(|from| {
         let run = last.u - from.u;
         ((last.ln_x - from.ln_x) / run, sigma * std::f64::consts::SQRT_2 / run)
     });
-    match chord {
-        Some(chord) if inside < least && chord.0 < found.0 => chord,
-        _ => found,
-    }
+    let chord = chord.filter(|_| inside < least);
+    let less = |a: (f64, f64), b: (f64, f64)| if b.0 < a.0 { b } else { a };
+    chord.into_iter().chain(near).fold(found, less)
 }
 
 /// Where a curve without a corner falls below τ, tested there or not.

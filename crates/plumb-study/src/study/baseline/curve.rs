@@ -78,7 +78,9 @@ impl BaselinePlanner {
             bracket::Step::Measure(o) => Ask::Run(with(setting, o)),
             bracket::Step::Done(found) => {
                 let spares = step == Step::RandomOne && !is_noisy(runs) && left <= SPARED;
-                if spares || share == Share::Rest {
+                // What reads may still look for comes before what writes would only repeat.
+                let waits = step == Step::Writes && self.is_open(Step::Reads, setting, runs);
+                if spares || waits || share == Share::Rest {
                     return Ask::Have(*found);
                 }
                 let (list, wanted) = to_repeat(&found);
@@ -90,6 +92,25 @@ impl BaselinePlanner {
                 }
             }
         }
+    }
+
+    /// Whether sequential I/O of the other kind than such settings has no end yet that a run more may find.
+    fn is_open(&self, step: Step, setting: &Setting, runs: &[RunRecord]) -> bool {
+        let write_percent = if step == Step::Reads { 0 } else { 100 };
+        let setting = Setting { write_percent, ..setting.clone() };
+        if !self.options.has(step) {
+            return false;
+        }
+        let own: Vec<RunRecord> =
+            runs.iter().filter(|run| same_but_o(&run.setting, &setting)).cloned().collect();
+        let (rows, options) = (rows(own.iter()), self.options.knee_options(&setting, runs));
+        let next = match self.search(step, &setting, (&rows, &options)) {
+            bracket::Step::Measure(o) => with(&setting, o),
+            bracket::Step::Done(_) => return false,
+        };
+        let found = knee::find(&rows, &options);
+        let may_find = found.verdict == knee::Verdict::Extend || bracket::coarse(&found).is_some();
+        may_find && tries(&next, runs) == 0
     }
 
     /// Writes with as many outstanding as reads need, where those are many and it was not tried.
