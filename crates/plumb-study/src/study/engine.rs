@@ -18,6 +18,15 @@ pub enum Next {
     TimeIsUp,
 }
 
+/// How many runs a study takes whose ranges are extended where a curve still rises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// By what was found so far.
+    pub planned: u64,
+    /// If every range that is still open is extended as often as it may be.
+    pub extended: u64,
+}
+
 /// Which runs a study needs: a pure function of the plan and the runs so far, so that a study goes on after an
 /// interruption as it would have without.
 pub trait Planner {
@@ -35,6 +44,12 @@ pub trait Planner {
 
     /// All that is still to come in its order, where that does not depend on what is found; `None` where it does.
     fn known(&self, runs: &[RunRecord]) -> Option<Vec<&Order>>;
+
+    /// How many runs it takes in all, these among them, where what is found may add to them and nothing bounds it before; `None`
+    /// where the plan says it.
+    fn extent(&self, _runs: &[RunRecord]) -> Option<Extent> {
+        None
+    }
 
     /// The setting that shows, when a study goes on, whether the device is what it was (method, 4.3): one that was
     /// run before. `None` where none is worth its time.

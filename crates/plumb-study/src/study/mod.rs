@@ -70,7 +70,7 @@ pub use child::{
 pub use conditioning::{Conditioning, PUBLISHED_WARM_UP_S};
 pub use document::{Device, FORMAT, Kind, Study};
 pub use drift::Drift;
-pub use engine::{Changed, End, Next, Planner, Watch, counted_runs, rehearse, work};
+pub use engine::{Changed, End, Extent, Next, Planner, Watch, counted_runs, rehearse, work};
 pub use findings::{Finding, Findings, State, Table};
 pub use folder::{StudyError, StudyFolder, check_name, studies, studies_folder};
 pub use forecast::{Forecast, left_in_order_s, left_s};

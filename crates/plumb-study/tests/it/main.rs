@@ -10,6 +10,7 @@ mod compare_cases;
 mod damaged;
 mod deep_cases;
 mod drift_cases;
+mod extent_cases;
 mod few_settings_cases;
 mod forecast_cases;
 mod history_cases;

@@ -164,6 +164,20 @@ impl BaselinePlanner {
     ) -> Ask<Knee> {
         let options = self.options.knee_options(setting, runs);
         let limit = self.options.o_most(step, setting);
+        match self.range(step, (setting, limit), runs, (rows, &options)) {
+            (_, Some(ask)) => ask,
+            (_, None) => Ask::Have(knee::find(rows, &options)),
+        }
+    }
+
+    /// The first and the last o of that range as far as it goes by these rows, and what comes next.
+    pub(super) fn range(
+        &self,
+        step: Step,
+        (setting, limit): (&Setting, u64),
+        runs: &[RunRecord],
+        (rows, options): (&[knee::Row], &knee::Options),
+    ) -> ((u64, u64), Option<Ask<Knee>>) {
         let missing = |range: RangeInclusive<u64>| {
             // In a random order as published; beyond that upwards, as each run may be the last that is needed.
             let (mut range, beyond): (Vec<u64>, Vec<u64>) =
@@ -177,27 +191,27 @@ impl BaselinePlanner {
         let mut from = first;
         for extension in 0..=EXTENSIONS {
             if let Some(setting) = missing(from.min(limit)..=last.min(limit)) {
-                return Ask::Run(setting);
+                return ((from, last), Some(Ask::Run(setting)));
             }
             // An extension that was begun is run to its end (2.6): balance is looked for beyond the plateau.
             if extension < EXTENSIONS && rows.iter().any(|row| row.o > last) {
                 last *= 2;
                 continue;
             }
-            let found = knee::find(rows, &options);
+            let found = knee::find(rows, options);
             match found.verdict {
                 knee::Verdict::Extend if extension < EXTENSIONS && last < limit => last *= 2,
                 // The range began above the knee, or too near it to see: all that lies below.
                 knee::Verdict::Flat if from > 1 => from = 1,
                 knee::Verdict::Knee if from > 1 && begins_late(&found, from) => from = 1,
-                _ => return Ask::Have(found),
+                _ => return ((from, last), Some(Ask::Have(found))),
             }
         }
-        Ask::Have(knee::find(rows, &options))
+        ((from, last), None)
     }
 }
 
-fn with(setting: &Setting, o: u64) -> Setting {
+pub(super) fn with(setting: &Setting, o: u64) -> Setting {
     let outstanding = u32::try_from(o).unwrap_or(u32::MAX);
     Setting { outstanding, ..setting.clone() }
 }

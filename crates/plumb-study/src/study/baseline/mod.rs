@@ -4,6 +4,7 @@
 mod cost;
 mod curve;
 mod doubt;
+mod extent;
 mod findings;
 mod open;
 mod options;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use plumb_units::convert::to_u64;
 use serde::{Deserialize, Serialize};
 
+use super::planner::BaselinePlanner;
 use crate::findings::Layout;
 use crate::knee::{DeclaredCap, Options, Policy};
 use crate::profiles::NamedProfile;
@@ -111,7 +112,7 @@ impl Step {
     }
 
     /// Runs of the documents' own plan.
-    fn published_runs(self) -> u64 {
+    pub(super) fn published_runs(self) -> u64 {
         match self {
             Self::PretestOne => 1,
             Self::PretestTwo => 2,
@@ -265,11 +266,11 @@ impl BaselineOptions {
         Step::ALL.into_iter().filter(|step| self.has(*step)).map(Step::published_runs).sum()
     }
 
-    /// Most runs of this plan; of an exhaustive one about so many.
+    /// Most runs of this plan; of an exhaustive one as many as there are before a range is extended.
     #[must_use]
     pub fn runs_most(&self) -> u64 {
         if self.is_exhaustive() {
-            return self.published_runs() + 8;
+            return BaselinePlanner::new(self.clone()).extent(&[]).planned;
         }
         let all: u64 = Step::ALL
             .into_iter()

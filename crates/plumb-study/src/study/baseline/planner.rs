@@ -14,7 +14,7 @@ use crate::split::{self, Pair};
 use crate::study::best::{Best, Candidate, LOSS_MOST, Noise, NoiseSource, choose_best};
 use crate::study::conditioning::{CONDITIONING, counted, settle_s};
 use crate::study::drift::{ANCHOR, Drift, without_drift};
-use crate::study::engine::{Next, Planner};
+use crate::study::engine::{Extent, Next, Planner};
 use crate::study::perform::Order;
 use crate::study::random::Random;
 use crate::study::record::{Purpose, RunRecord};
@@ -215,8 +215,8 @@ impl BaselinePlanner {
         }
     }
 
-    /// 2.5: the fewest files that nothing is better than.
-    fn files(&self, runs: &[RunRecord]) -> Ask<u32> {
+    /// 2.5: the numbers of files that are compared.
+    pub(super) fn file_counts(&self) -> Vec<u32> {
         let size = self.options.size.unwrap_or(0);
         let fits = |files: &u32| {
             u64::from(*files) <= self.options.outstanding_most
@@ -224,7 +224,12 @@ impl BaselinePlanner {
                 && size.is_multiple_of(u64::from(*files))
         };
         let counts: [u32; FILE_COUNTS] = [1, 2, 4];
-        let counts: Vec<u32> = counts.into_iter().filter(fits).collect();
+        counts.into_iter().filter(fits).collect()
+    }
+
+    /// The fewest of them that nothing is better than.
+    fn files(&self, runs: &[RunRecord]) -> Ask<u32> {
+        let counts = self.file_counts();
         let setting = |files: u32| self.options.random(files);
         for repetition in 1..=REPETITIONS {
             for files in &counts {
@@ -293,20 +298,7 @@ impl BaselinePlanner {
         runs: &[RunRecord],
         all: &[RunRecord],
     ) -> Result<(), Missing> {
-        let files = u64::from(choices.files);
-        let threads_most = u64::from(self.options.threads_most);
-        let o_most = self.options.outstanding_most.min(65_536);
-        let wanted = choices.random.total_outstanding();
-        let n = split::divisible(wanted, files, threads_most, o_most);
-        // Rounding up to a number with more divisors must not pass the limit.
-        let n = if n > self.options.outstanding_most { wanted } else { n };
-        let setting = |pair: &Pair| {
-            let threads = u32::try_from(pair.threads).unwrap_or(u32::MAX);
-            let outstanding = u32::try_from(pair.o).unwrap_or(u32::MAX);
-            Setting { threads, outstanding, ..choices.random.clone() }
-        };
-        let pairs: Vec<Setting> =
-            split::pairs(n, files, threads_most, o_most).iter().map(setting).collect();
+        let pairs = self.pairs(&choices.random, choices.files);
         if pairs.is_empty() {
             return Ok(());
         }
@@ -452,6 +444,10 @@ impl Planner for BaselinePlanner {
 
     fn known(&self, _: &[RunRecord]) -> Option<Vec<&Order>> {
         None
+    }
+
+    fn extent(&self, runs: &[RunRecord]) -> Option<Extent> {
+        self.options.is_exhaustive().then(|| Self::extent(self, runs))
     }
 
     fn reference(&self, runs: &[RunRecord]) -> Option<Setting> {
