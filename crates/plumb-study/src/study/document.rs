@@ -90,13 +90,14 @@ pub struct Study {
 }
 
 impl Study {
-    /// How many runs it takes, in words: a baseline that runs everything extends a range at whose end its curve rises, and has no
-    /// most.
+    /// How many runs it takes, in words: a baseline that runs everything extends a range at whose end its curve rises.
     #[must_use]
     pub fn runs_in_words(&self) -> String {
         let request = &self.request;
         let is_exhaustive = request["exhaustive"] == true || request["preset"] == "published";
-        let bound = if self.kind == Kind::Baseline && is_exhaustive { "about" } else { "at most" };
-        format!("{bound} {}", self.runs_most)
+        match self.kind == Kind::Baseline && is_exhaustive {
+            true => format!("{} as planned before a range is extended", self.runs_most),
+            false => format!("at most {}", self.runs_most),
+        }
     }
 }

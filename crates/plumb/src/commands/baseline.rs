@@ -282,11 +282,15 @@ fn dry_run(
     let exhaustive = options.published_runs();
     // One figure: of an exhaustive plan what is to be expected at most, which is an expectation.
     let most = if options.is_exhaustive() { forecast.runs.1 } else { options.runs_most() };
+    let planner = BaselinePlanner::new(options.clone());
+    let extent = Planner::extent(&planner, &[]);
+    let extension = extent.map_or(String::new(), |extent| study::extension(extent, &planner, &[]));
     let text = match matches.get_flag("json") {
         true => format!(
             "{}\n",
             json!({
                 "runs_most": most, "runs_exhaustive": exhaustive, "runs_done": done,
+                "runs_extended": extent.map(|extent| extent.extended),
                 "runs_least": forecast.runs.0, "estimate_s": forecast.likely_s,
                 "estimate_least_s": forecast.seconds.0, "estimate_most_s": forecast.seconds.1,
                 "size": options.size,
@@ -296,7 +300,7 @@ fn dry_run(
             })
         ),
         false => format!(
-            "{} {most} runs{}; to be expected: {}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
+            "{} {most} runs{}; to be expected: {}{extension}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
              files to be written first: {:.1} GiB, {} of it ({})\n",
             // Where a curve rises at the end of its range, that is extended.
             if options.is_exhaustive() { "about" } else { "at most" },

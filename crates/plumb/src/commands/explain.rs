@@ -1,13 +1,15 @@
 //! `plumb explain`: why a decision is what it is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, ValueHint, value_parser};
+use plumb_study::study::StudyError;
 use plumb_study::{explain, samples};
 use serde_json::Value;
 
-use super::answers;
+use super::answers::{self, ReadError};
+use super::report;
 use crate::message::Printer;
 
 /// For clap.
@@ -17,7 +19,7 @@ pub(crate) fn command() -> Command {
         .required(true)
         .value_parser(value_parser!(PathBuf))
         .value_hint(ValueHint::FilePath)
-        .help("A file of decisions, as `plumb knee`, `compare` and `history` print them with --json, or a study's findings.json; - for standard input");
+        .help("A file of decisions, as `plumb knee`, `compare` and `history` print them with --json, a study's findings.json, or a study by its name; - for standard input");
     let id =
         Arg::new("id").long("id").value_name("ID").help("Explain only the decision with this id");
     Command::new("explain")
@@ -25,7 +27,7 @@ pub(crate) fn command() -> Command {
         .args([decision, id])
         .after_help(
             "For example:\n  plumb knee --csv reads.csv --json | plumb explain -\n  \
-             plumb explain decisions.ndjson --id nightly\n  plumb explain findings.json --id random-1",
+             plumb explain decisions.ndjson --id nightly\n  plumb explain commissioning --id random-1",
         )
 }
 
@@ -34,7 +36,7 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     let path = matches.get_one::<PathBuf>("decision").expect("clap requires it");
     let wanted = matches.get_one::<String>("id");
     let printer = Printer::on_stderr();
-    let text = match answers::read(path) {
+    let text = match text(path) {
         Ok(text) => text,
         Err(error) => {
             printer.error(&error);
@@ -79,6 +81,18 @@ pub(crate) fn run(matches: &ArgMatches) -> ExitCode {
     super::print_and_exit(&out, u8::from(failed))
 }
 
+/// What is to be explained: the findings of a study that is named, or whose folder is; otherwise what stands in a file.
+fn text(name: &Path) -> Result<String, InputError> {
+    let folder = match name == Path::new("-") {
+        true => None,
+        false => report::study::find(name)?,
+    };
+    let Some(folder) = folder else { return Ok(answers::read(name)?) };
+    let findings = folder.findings()?;
+    let findings = findings.ok_or_else(|| InputError::NoFindings { name: name.to_owned() })?;
+    Ok(serde_json::to_string(&findings).expect("findings are JSON"))
+}
+
 /// The decisions of a study's findings; any other object is taken as one decision.
 fn decisions<E>(object: Result<Value, E>) -> Vec<Result<Value, E>> {
     match object {
@@ -88,6 +102,23 @@ fn decisions<E>(object: Result<Value, E>) -> Vec<Result<Value, E>> {
         }
         other => vec![other],
     }
+}
+
+/// Why there is nothing to explain.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+enum InputError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Study(#[from] StudyError),
+    #[error("the study {} has no findings yet", name.display())]
+    #[diagnostic(
+        code(plumb::explain::no_findings),
+        help("go on with it: plumb baseline or sweep --resume")
+    )]
+    NoFindings { name: PathBuf },
 }
 
 /// No decision has the id that was asked for.

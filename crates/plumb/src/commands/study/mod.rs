@@ -28,7 +28,7 @@ pub(super) use device::{
     refuse_unusable, simulated,
 };
 use told::Teller;
-pub(super) use told::{duration, expected, from_to, text};
+pub(super) use told::{duration, expected, extension, from_to, text};
 
 use super::version;
 use crate::message::Printer;

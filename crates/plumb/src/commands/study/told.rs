@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use plumb_study::study::{
-    self, Device, Finding, Findings, Forecast, Order, Outcome, Planner, Purpose, RunRecord, State,
-    Study, Watch,
+    self, Device, Extent, Finding, Findings, Forecast, GAP_S, Next, Order, Outcome, Planner,
+    Purpose, RunRecord, State, Study, Watch,
 };
 use plumb_units::words::number_of;
 use serde_json::Value;
@@ -20,6 +20,8 @@ pub(super) struct Teller<'a> {
     said: &'a Cell<bool>,
     runs: Vec<RunRecord>,
     begun: String,
+    /// How many runs were told last, of a plan that may be extended.
+    told: Option<u64>,
 }
 
 /// Runs of a plan above which nobody works out anew after each of them what is left.
@@ -33,7 +35,8 @@ impl<'a> Teller<'a> {
         stops: &'a dyn Fn() -> bool,
         said: &'a Cell<bool>,
     ) -> Self {
-        Self { study, planner, stops, said, runs: runs.to_vec(), begun: String::new() }
+        let told = planner.extent(runs).map(|extent| extent.planned);
+        Self { study, planner, stops, said, runs: runs.to_vec(), begun: String::new(), told }
     }
 
     pub(super) fn starts(&self, folder: &Path) {
@@ -47,13 +50,24 @@ impl<'a> Teller<'a> {
         };
         let likely = self.study.estimate_s;
         let (low, high) = self.study.estimate_range_s.unwrap_or((likely, likely));
+        let time = from_to(low, high);
+        let many = |runs: u64| if runs == 1 { "run" } else { "runs" };
+        let takes = match self.planner.extent(&self.runs) {
+            Some(extent) => format!(
+                "{}{from}, {time} as planned{}",
+                number_of(extent.planned, "run"),
+                extension(extent, self.planner, &self.runs)
+            ),
+            None => format!(
+                "{} {}{from}, {time} in all",
+                self.study.runs_in_words(),
+                many(self.study.runs_most)
+            ),
+        };
         say(&format!(
-            "{} `{}` of {what}: {} {}{from}, {} in all; kept in {}",
+            "{} `{}` of {what}: {takes}; kept in {}",
             self.study.kind.keyword(),
             self.study.id,
-            self.study.runs_in_words(),
-            if self.study.runs_most == 1 { "run" } else { "runs" },
-            from_to(low, high),
             folder.display()
         ));
     }
@@ -124,12 +138,18 @@ impl Watch for Teller<'_> {
             seconds if seconds > 0.0 => format!("; about {} left", duration(seconds)),
             _ => String::new(),
         };
-        say(&format!(
-            "run {} of {}: {}: {figures}{left}",
-            record.run,
-            self.study.runs_in_words(),
-            self.begun
-        ));
+        let of = match self.planner.extent(&self.runs).map(|extent| extent.planned) {
+            Some(planned) => {
+                if let Some(before) = self.told.replace(planned).filter(|told| *told < planned) {
+                    say(&format!(
+                        "what was found asks for more: {planned} runs in all, where {before} were planned"
+                    ));
+                }
+                planned.to_string()
+            }
+            None => self.study.runs_in_words(),
+        };
+        say(&format!("run {} of {of}: {}: {figures}{left}", record.run, self.begun));
     }
 
     fn stops(&mut self) -> bool {
@@ -138,6 +158,29 @@ impl Watch for Teller<'_> {
         }
         (self.stops)()
     }
+}
+
+/// What extensions of its ranges may add to a plan, in words; nothing where there are none.
+pub(in crate::commands) fn extension(
+    extent: Extent,
+    planner: &dyn Planner,
+    runs: &[RunRecord],
+) -> String {
+    if extent.extended <= extent.planned {
+        return String::new();
+    }
+    // No run takes longer than the longest so far, or the first.
+    let next = match planner.next(runs) {
+        Next::Run(order) => Some(order.setting),
+        _ => None,
+    };
+    let settings = runs.iter().map(|run| &run.setting).chain(&next);
+    let each_s = settings.map(|setting| setting.seconds() + GAP_S).fold(0.0, f64::max);
+    format!(
+        "; a range at whose end throughput still rises is extended, up to {} in all, {}",
+        number_of(extent.extended, "run"),
+        duration(extent.extended as f64 * each_s)
+    )
 }
 
 /// Progress that nobody reads is not worth failing for.
