@@ -526,6 +526,73 @@ mod tests {
         }
     }
 
+    /// What a search that climbs by fours measures in at most so many runs, where every o was run before, and what it finds.
+    fn strode(all: &[Row], before: &[u64], last: u64, most: usize) -> (Vec<u64>, Knee) {
+        let options = Options { policy: Policy::Throughput, searched: true, ..Options::default() };
+        let of = |o: u64| *all.iter().find(|row| row.o == o).expect("a setting of the range");
+        let mut rows: Vec<Row> = before.iter().map(|o| of(*o)).collect();
+        while rows.len() < most {
+            match next(&rows, 2, last, &options, Climb::Striding) {
+                Step::Measure(o) => rows.push(of(o)),
+                Step::Done(_) => break,
+            }
+        }
+        (rows.iter().map(|row| row.o).collect(), knee::find(&rows, &options))
+    }
+
+    /// A ceiling below what the device gives.
+    fn capped(last: u32, servers: f64, cap: f64) -> Vec<Row> {
+        let mut all = device(last, servers, 4.0, 0.0);
+        for row in &mut all {
+            row.iops = row.iops.min(cap * 1e3);
+            row.latency_ms = Some(row.o as f64 / row.iops * 1e3);
+        }
+        all
+    }
+
+    #[test]
+    fn a_sharp_corner_is_looked_for_below_the_plateau() {
+        for corner in [11.0, 17.0, 20.0, 40.0, 55.0, 75.0, 150.0] {
+            for (name, all, top) in [
+                ("capped", capped(576, 8.0 * corner, corner), corner),
+                ("sharp", device(576, corner, 16.0, 0.0), corner),
+            ] {
+                // As a search for reads goes, and one for writes that begins with what reads needed.
+                for before in [vec![], vec![2, 2 * plumb_units::convert::floor_u64(top)]] {
+                    let (run, found) = strode(&all, &before, 576, 9);
+                    let plateau = found.marks.expect("a knee").plateau as f64;
+                    let said = format!("{name} {top} {before:?}: {plateau}: {run:?}");
+                    assert_eq!(found.verdict, knee::Verdict::Knee, "{said}");
+                    assert!(plateau >= 0.98 * top && plateau <= 1.5 * top, "{said}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_plateau_near_the_end_of_the_range_is_looked_for_below_it() {
+        for (servers, sharpness, before, last) in [
+            (283.0, 8.3, vec![], 576),
+            (283.0, 8.3, vec![2, 512], 512),
+            (257.0, 5.5, vec![], 576),
+            (257.0, 5.5, vec![2, 512], 512),
+            (330.0, 16.0, vec![], 576),
+        ] {
+            let all = device(576, servers, sharpness, 0.0);
+            let (run, found) = strode(&all, &before, last, 9);
+            let said = format!("{servers} {sharpness} {last}: {}: {run:?}", found.reason);
+            assert_eq!(found.verdict, knee::Verdict::Knee, "{said}");
+            let plateau = found.marks.expect("a knee").plateau as f64;
+            // Where its elasticity is τ.
+            let wanted = servers * (1.0_f64 / TAU - 1.0).powf(1.0 / sharpness);
+            assert!(plateau >= 0.95 * servers && plateau <= 1.5 * wanted, "{plateau}: {said}");
+        }
+        // What rises up to the end has none, and no run is spent on that.
+        let all = device(576, 900.0, 8.0, 0.0);
+        let (run, found) = strode(&all, &[], 576, 20);
+        assert_eq!((found.verdict, run), (knee::Verdict::Extend, vec![2, 8, 32, 128, 512, 576]));
+    }
+
     #[test]
     fn what_was_run_far_above_is_the_first_step() {
         for servers in [20.0, 60.0, 100.0, 150.0] {

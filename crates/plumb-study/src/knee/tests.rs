@@ -202,6 +202,32 @@ fn throughput_that_falls_again_is_flagged() {
     assert_eq!((knee.verdict, knee.flags.as_slice()), (Verdict::Knee, [Flag::Drop].as_slice()));
 }
 
+/// (3.2, 3) The slope at the end is that of the last settings, where those before lie octaves below.
+#[test]
+fn a_chord_over_octaves_is_not_the_end_of_a_curve() {
+    let rates = [(2, 3.2), (8, 12.9), (32, 51.6), (128, 206.5), (512, 456.8), (576, 457.0)];
+    let of = |rates: &[(u64, f64)]| {
+        let rows: Vec<Row> =
+            rates.iter().map(|(o, iops)| row(*o, *iops, *o as f64 / iops * 1e3)).collect();
+        let options = Options { policy: Policy::Throughput, ..Options::default() };
+        find(&rows, &options)
+    };
+    let found = of(&rates);
+    assert_eq!(found.verdict, Verdict::Extend);
+    assert!(found.end_elasticity.expect("a slope").0 < 0.01, "{:?}", found.end_elasticity);
+    assert!(found.reason.contains("too near the end of the range"), "{}", found.reason);
+    // One setting more below shows it.
+    let mut more = rates.to_vec();
+    more.insert(4, (358, 449.5));
+    let found = of(&more);
+    assert_eq!((found.verdict, found.marks.expect("a knee").plateau), (Verdict::Knee, 358));
+    // Where the last ones rise as well, so does the curve.
+    let rising: Vec<(u64, f64)> = rates[..5].iter().copied().chain([(576, 490.0)]).collect();
+    let found = of(&rising);
+    assert_eq!(found.verdict, Verdict::Extend);
+    assert!(found.reason.contains("still rising at o576"), "{}", found.reason);
+}
+
 #[test]
 fn a_flat_sweep_began_above_the_knee() {
     let knee = find(&ceiling(&[16, 20, 24, 28, 32, 36], 8000.0), &Options::default());

@@ -57,6 +57,15 @@ fn a_baseline_is_found_in_forty_runs_and_explained() {
     let line = format!("explain {} --id reading", file.display());
     let explained = bench.call(&line).succeeds_quietly();
     assert!(explained.stdout.contains("R1 of the first run = info"), "{}", explained.stdout);
+    // By the name of the study, and by its folder.
+    for name in ["b".to_owned(), bench.study("b").display().to_string()] {
+        let named = bench.call(&format!("explain {name} --id reading")).succeeds_quietly();
+        assert_eq!(named.stdout, explained.stdout, "{name}");
+    }
+    fs::remove_file(&file).expect("removed");
+    let refused = bench.call("explain b").ends_with(1);
+    assert!(refused.stderr.contains("the study b has no findings yet"), "{}", refused.stderr);
+    fs::write(&file, findings.to_string()).expect("written");
     let report = fs::read_to_string(bench.study("b").join("report.html")).expect("a report");
     assert!(report.starts_with("<!doctype html>") && report.contains("Sequential writes"));
     for part in [
@@ -240,6 +249,36 @@ fn what_a_baseline_takes_is_told_before() {
     let shown = bench.call("baseline f --simulate DEVICE --d0-timing --dry-run").succeeds_quietly();
     let said = format!("about {most} runs; to be expected: {least} to {most} runs");
     assert!(shown.stdout.contains(&said), "{said}: {}", shown.stdout);
+}
+
+/// A plan that extends its ranges says how far at most, and anew how many runs there are when it does.
+#[test]
+fn what_extensions_add_is_told_before_and_when_it_is_known() {
+    let bench = Bench::with("latency-us = 5000\nmax-mib-per-s = 3000\nnoise = 0.001\n");
+    let line = "baseline f --simulate DEVICE --olap --exhaustive --id e";
+    let shown = bench.call(&format!("{line} --dry-run")).succeeds_quietly().stdout;
+    let said = "; a range at whose end throughput still rises is extended, up to 1197 runs in all, ";
+    assert!(shown.contains(said), "{shown}");
+    let told = bench.call(line).ends_with(0).stderr;
+    let first = told.lines().next().unwrap_or_default();
+    let begins = "baseline `e` of a simulated device, in virtual time: 64 runs, ";
+    assert!(first.starts_with(begins) && first.contains(&format!(" as planned{said}")), "{first}");
+    let count = bench.journal("e").len();
+    let of = |line: &str| -> Option<(usize, usize)> {
+        let (run, rest) = line.strip_prefix("run ")?.split_once(" of ")?;
+        Some((run.parse().ok()?, rest.split(':').next()?.parse().ok()?))
+    };
+    let runs: Vec<(usize, usize)> = told.lines().filter_map(of).collect();
+    assert_eq!(runs.len(), count, "{told}");
+    assert!(runs.iter().all(|(run, all)| run <= all && (all == run) == (*run == count)), "{told}");
+    let mut totals: Vec<usize> = runs.iter().map(|(_, all)| *all).collect();
+    totals.dedup();
+    let more: Vec<&str> = told.lines().filter(|line| line.contains("asks for more: ")).collect();
+    assert_eq!(more.len() + 1, totals.len(), "{totals:?} {more:?}");
+    assert!(totals.len() > 1 && totals[0] == 64 && totals.last() == Some(&count), "{totals:?}");
+    let shown = bench.call("runs show e").succeeds_quietly().stdout;
+    let said = format!("{count} of 64 as planned before a range is extended");
+    assert!(shown.contains(&said), "{shown}");
 }
 
 /// What a baseline did is what it would have done without an interruption, had its runs given the same: each run is the one that
