@@ -116,9 +116,9 @@ const SPLIT: f64 = 0.2;
 fn hides_nothing(tested: &[u64], knee: &Knee, aim: u64, plateau: u64) -> bool {
     let [_, above] = beside(tested, plateau);
     let is_there = |(low, high): &(u64, u64)| (low..high).contains(&&aim) && *high >= WIDE * *low;
-    above.filter(is_there).is_some_and(|gap| {
-        triangle(knee, gap).is_none_or(|corner| corner.hidden <= ROOM)
-    })
+    above
+        .filter(is_there)
+        .is_some_and(|gap| triangle(knee, gap).is_none_or(|corner| corner.hidden <= ROOM))
 }
 
 /// Where the gap in which something lies may bend, where that is too wide for a curve through its ends to tell.
@@ -339,12 +339,7 @@ fn corner((low, high): (u64, u64), [before, own, after]: [f64; 3]) -> Option<Cor
     let bend = fall / (rise + fall) * width;
     let wanted = low as f64 * (bend + BEYOND * (width - bend)).exp();
     let wanted = plumb_units::convert::floor_u64(wanted.round()).clamp(low + 1, high - 1);
-    Some(Corner {
-        hidden: rise * bend,
-        bend: low as f64 * bend.exp(),
-        wanted,
-        is_level: false,
-    })
+    Some(Corner { hidden: rise * bend, bend: low as f64 * bend.exp(), wanted, is_level: false })
 }
 
 /// The settings next to what is recommended, where one is so far off that the knee may be another one altogether.

@@ -25,6 +25,8 @@ pub struct Extent {
     pub planned: u64,
     /// If every range that is still open is extended as often as it may be.
     pub extended: u64,
+    /// Runs of a range that is being run: before they are there, nothing changes what is planned.
+    pub settled: u64,
 }
 
 /// Which runs a study needs: a pure function of the plan and the runs so far, so that a study goes on after an

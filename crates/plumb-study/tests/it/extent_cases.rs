@@ -50,7 +50,11 @@ fn what_an_exhaustive_plan_takes_is_told_when_a_range_is_extended() {
             let said = format!("{name}, {done} runs: {before:?} {after:?}");
             assert!(done as u64 + 1 <= before.planned, "{said}");
             assert!(after.planned <= after.extended && after.extended <= before.extended, "{said}");
+            let settled = told[..=done].iter().enumerate();
+            let is_settled =
+                settled.clone().any(|(at, extent)| ((done + 1 - at) as u64) < extent.settled);
             if after.planned != before.planned {
+                assert!(!is_settled, "{said}");
                 steps.push(after.planned);
             }
         }

@@ -257,7 +257,8 @@ fn what_extensions_add_is_told_before_and_when_it_is_known() {
     let bench = Bench::with("latency-us = 5000\nmax-mib-per-s = 3000\nnoise = 0.001\n");
     let line = "baseline f --simulate DEVICE --olap --exhaustive --id e";
     let shown = bench.call(&format!("{line} --dry-run")).succeeds_quietly().stdout;
-    let said = "; a range at whose end throughput still rises is extended, up to 1197 runs in all, ";
+    let said =
+        "; a range at whose end throughput still rises is extended, up to 1197 runs in all, ";
     assert!(shown.contains(said), "{shown}");
     let told = bench.call(line).ends_with(0).stderr;
     let first = told.lines().next().unwrap_or_default();

@@ -32,9 +32,8 @@ impl BaselinePlanner {
             (true, false) => vec![(self.options.random(1), 1)],
             _ => Vec::new(),
         };
-        let missing = |(setting, wanted): &(Setting, usize)| {
-            wanted.saturating_sub(tries(setting, runs))
-        };
+        let missing =
+            |(setting, wanted): &(Setting, usize)| wanted.saturating_sub(tries(setting, runs));
         let mut left = pretests.iter().map(missing).sum::<usize>();
         let is_new = |setting: &Setting| {
             tries(setting, runs) == 0 && pretests.iter().all(|(other, _)| other != setting)
@@ -51,8 +50,9 @@ impl BaselinePlanner {
             let apart: Vec<Setting> = apart.iter().filter(chosen).cloned().collect();
             left += new(&apart) + usize::from(!is_chosen);
         }
-        let (mut planned, mut extended) = (left, left);
-        for step in CURVES.into_iter().filter(|step| has(*step)) {
+        let (mut planned, mut extended, mut settled) = (left, left, 0);
+        // One that is over has run all of its range.
+        for step in CURVES.into_iter().filter(|step| has(*step) && !self.is_over(*step, &choices)) {
             let setting = self.template(step, &choices);
             let missing = |range: RangeInclusive<u64>| {
                 new(&range.map(|o| with(&setting, o)).collect::<Vec<Setting>>())
@@ -63,21 +63,23 @@ impl BaselinePlanner {
             };
             let own = runs.iter().filter(is_own);
             let options = self.options.knee_options(&setting, runs);
-            let (from, last) = match own.clone().any(|run| run.step == step.keyword()) {
+            let is_begun = own.clone().any(|run| run.step == step.keyword());
+            let (from, last) = match is_begun {
                 true => self.range(step, (&setting, limit), runs, (&rows(own), &options)).0,
                 false => step.published_range(),
             };
-            planned += missing(from.min(limit)..=last.min(limit));
-            extended += match self.is_over(step, &choices) {
-                true => 0,
-                false => missing(1..=limit.min(step.published_range().1 << EXTENSIONS)),
-            };
+            let missing_now = missing(from.min(limit)..=last.min(limit));
+            planned += missing_now;
+            if is_begun {
+                settled = settled.max(missing_now);
+            }
+            extended += missing(1..=limit.min(step.published_range().1 << EXTENSIONS));
         }
         if has(Step::RandomTwo) {
             extended += pairs.1 - pairs.0;
         }
         let in_all = |left: usize| to_u64(all.len() + left + anchors_left(runs, left));
-        Extent { planned: in_all(planned), extended: in_all(extended) }
+        Extent { planned: in_all(planned), extended: in_all(extended), settled: to_u64(settled) }
     }
 
     /// The settings of a step's curve, but for their o.

@@ -20,8 +20,8 @@ pub(super) struct Teller<'a> {
     said: &'a Cell<bool>,
     runs: Vec<RunRecord>,
     begun: String,
-    /// How many runs were told last, of a plan that may be extended.
-    told: Option<u64>,
+    /// How many runs were told last, of a plan that may be extended, and after how many runs.
+    told: Option<(Extent, u64)>,
 }
 
 /// Runs of a plan above which nobody works out anew after each of them what is left.
@@ -35,7 +35,7 @@ impl<'a> Teller<'a> {
         stops: &'a dyn Fn() -> bool,
         said: &'a Cell<bool>,
     ) -> Self {
-        let told = planner.extent(runs).map(|extent| extent.planned);
+        let told = planner.extent(runs).map(|extent| (extent, runs.len() as u64));
         Self { study, planner, stops, said, runs: runs.to_vec(), begun: String::new(), told }
     }
 
@@ -52,8 +52,8 @@ impl<'a> Teller<'a> {
         let (low, high) = self.study.estimate_range_s.unwrap_or((likely, likely));
         let time = from_to(low, high);
         let many = |runs: u64| if runs == 1 { "run" } else { "runs" };
-        let takes = match self.planner.extent(&self.runs) {
-            Some(extent) => format!(
+        let takes = match self.told {
+            Some((extent, _)) => format!(
                 "{}{from}, {time} as planned{}",
                 number_of(extent.planned, "run"),
                 extension(extent, self.planner, &self.runs)
@@ -70,6 +70,24 @@ impl<'a> Teller<'a> {
             self.study.id,
             folder.display()
         ));
+    }
+
+    /// How many runs a plan takes whose ranges are extended, by what was found so far; says it where that is more than before.
+    fn extends(&mut self) -> Option<String> {
+        let (before, after) = self.told?;
+        let done = self.runs.len() as u64;
+        if done < after + before.settled {
+            return Some(before.planned.to_string());
+        }
+        let now = self.planner.extent(&self.runs)?;
+        self.told = Some((now, done));
+        if now.planned > before.planned {
+            say(&format!(
+                "what was found asks for more: {} runs in all, where {} were planned",
+                now.planned, before.planned
+            ));
+        }
+        Some(now.planned.to_string())
     }
 
     /// Seconds left, by the runs so far; 0 where nothing is said: a search on a simulated device is over before anybody has read it.
@@ -138,17 +156,7 @@ impl Watch for Teller<'_> {
             seconds if seconds > 0.0 => format!("; about {} left", duration(seconds)),
             _ => String::new(),
         };
-        let of = match self.planner.extent(&self.runs).map(|extent| extent.planned) {
-            Some(planned) => {
-                if let Some(before) = self.told.replace(planned).filter(|told| *told < planned) {
-                    say(&format!(
-                        "what was found asks for more: {planned} runs in all, where {before} were planned"
-                    ));
-                }
-                planned.to_string()
-            }
-            None => self.study.runs_in_words(),
-        };
+        let of = self.extends().unwrap_or_else(|| self.study.runs_in_words());
         say(&format!("run {} of {of}: {}: {figures}{left}", record.run, self.begun));
     }
 
