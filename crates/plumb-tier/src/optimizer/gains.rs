@@ -79,9 +79,19 @@ struct Known {
 
 impl Known {
     fn of(expected: f64, won: f64) -> Self {
-        let won = won.clamp(0.0, MOST * expected);
         let squares = [expected * expected, expected * won, won * won];
         Self { count: 1.0, expected, won, squares }
+    }
+
+    /// What all of them won is no less than nothing and no more than so many times what was expected. Of each by itself that would take luck for gain.
+    fn within_bounds(self) -> Self {
+        let of = match self.won > 0.0 {
+            true => (MOST * self.expected / self.won).min(1.0),
+            false => 0.0,
+        };
+        let [squares, products, won_squares] = self.squares;
+        let squares = [squares, products * of, won_squares * of * of];
+        Self { won: self.won * of, squares, ..self }
     }
 
     /// So much of it stays, and more comes.
@@ -223,7 +233,7 @@ impl Gains {
         if last.is_none() {
             return;
         }
-        new = new.and(1.0, &Known::of(sums.0, sums.1));
+        new = new.and(1.0, &Known::of(sums.0, sums.1)).within_bounds();
         let hours = now.saturating_sub(self.learned);
         let by_count = (NEWEST - new.count).max(0.0) / self.known.count.max(1.0);
         let by_time = 0.5_f64.powf(hours as f64 / HALF_H);
@@ -308,6 +318,21 @@ mod tests {
         let all: Vec<u32> = some.iter().flat_map(|up| [*up, up - 1000]).collect();
         both.hours(24, &some, 500).run(&some).hours(24, &all, 500).run(&[]);
         assert_eq!(both.gains.little(), Some(0.0));
+    }
+
+    /// Extents that are alike, of which some have had a bunch, and others will: half of the pairs win by it and half lose, and none of them gains.
+    #[test]
+    fn luck_is_no_gain() {
+        let some = strewn(100);
+        let lucky: Vec<u32> = (0..).zip(&some).map(|(nth, up)| up - nth % 2 * 1000).collect();
+        let mut course = Course::new();
+        course.hours(24, &some, 500).run(&some).hours(24, &lucky, 500).run(&[]);
+        assert_eq!(course.gains.little(), Some(0.0));
+        // Nor is what those win that were chosen a loss for ever: two days of as many make up for what was lost.
+        let others: Vec<u32> = some.iter().map(|up| up - 1000).collect();
+        course.hours(24, &some, 500).run(&some).hours(24, &others, 5000).run(&[]);
+        course.hours(24, &some, 500).run(&some).hours(24, &some, 500).run(&[]);
+        assert_eq!(course.gains.little(), None);
     }
 
     /// What is known of one file is one thing, however many extents it has, and one that comes once more by chance tells nothing of the others.
