@@ -73,27 +73,27 @@ fn told(name: &str, found: &Filling, (extent_bytes, expected): (u64, ExpectedIop
             LineBasis::Hosts => "as hosts ask at present",
             LineBasis::Cache => "as emptying the write-back cache asks",
         };
-        format!(" with {:.0} in line at each, {whose}", line.max(1.0))
+        format!(", with {:.0} in line at each, {whose}", line.max(1.0))
     });
     let by = match expected.basis {
         IopsBasis::Measured => {
             format!(
-                "if one takes its disks as long as their random I/Os did{line} (reads and writes of up to 64 KiB)"
+                ", if one takes its disks as long as their random I/Os of up to 64 KiB did, reads and writes{line}"
             )
         }
         IopsBasis::MeasuredOtherwise => format!(
-            "if its disks{line} are as much quicker or slower than they were with other numbers of random I/Os as the reference disks"
+            ", if its disks are as much quicker or slower than the reference disks as they were with other numbers of random I/Os{line}"
         ),
         IopsBasis::Reference => {
             format!(
-                "of 4 KiB if its disks{line} are like the reference disks (10,000 turns a minute)"
+                " of 4 KiB, if its disks are like the reference disks (10,000 turns a minute){line}"
             )
         }
     };
     let iops = expected.iops;
     let text = format!(
         "  virtual disk {name}: Performance tier holds {} of {}: {when}; new data goes to the Capacity tier{then}: \
-         about {iops} random writes per second, {by}\n",
+         about {iops} random writes per second{by}\n",
         bytes(found.used),
         bytes(found.slots),
     );
@@ -145,7 +145,7 @@ mod tests {
             ),
             (
                 text(40, None),
-                "random writes per second, of 4 KiB if its disks with 9 in line at each",
+                "random writes per second of 4 KiB, if its disks are like the reference disks (10,000 turns a minute), with 9 in line at each, as hosts",
             ),
             (text(40, Some(-5.0)), "it does not fill at present"),
             (text(40, None), "is not known yet; new data goes to the Capacity tier then: about"),
@@ -167,7 +167,7 @@ mod tests {
         );
         let Warning { text, json } = now;
         assert_eq!(json["hours_until_full"], 0.0, "full is full at whatever rate");
-        let words = "their random I/Os did with 9 in line at each, as hosts ask at present (";
+        let words = "did, reads and writes, with 9 in line at each, as hosts ask at present\n";
         assert!(text.contains(words), "{text}");
         assert_eq!(
             (&json["expected_iops_basis"], &json["expected_iops_line"]),
@@ -176,14 +176,14 @@ mod tests {
         assert_eq!(json["expected_iops_line_basis"], "hosts");
         let cache = ExpectedIops { line_basis: LineBasis::Cache, ..expected(IopsBasis::Measured) };
         let Warning { text, json } = told("data", &full, (1 << 20, cache));
-        let words = "with 9 in line at each, as emptying the write-back cache asks (";
+        let words = "with 9 in line at each, as emptying the write-back cache asks\n";
         assert!(text.contains(words), "{text}");
         assert_eq!(json["expected_iops_line_basis"], "write-back cache");
         let unknown = ExpectedIops { line: None, ..cache };
         assert!(told("data", &full, (1 << 20, unknown)).json["expected_iops_line_basis"].is_null());
         let other = told("data", &full, (1 << 20, expected(IopsBasis::MeasuredOtherwise)));
         assert!(
-            other.text.contains("than they were with other numbers of random I/Os"),
+            other.text.contains("as they were with other numbers of random I/Os, with 9 in line"),
             "{other:?}"
         );
     }

@@ -74,8 +74,9 @@ pub(super) fn perf(matches: &ArgMatches) -> report::Outcome {
     let found = registry.find(&report::text(matches, "pool"))?;
     let Some(seen) = pool::counters(&registry, &found.name) else {
         let name = &found.name;
-        let text =
-            format!("pool {name} has not been started on this machine: it has no counters\n");
+        let text = format!(
+            "pool {name} has no counters on this machine yet: a program that serves its host I/O writes them\n"
+        );
         let json = json!({ "pool": name, "counters": null });
         return Ok(Reply { json, text, status: 0 });
     };

@@ -94,8 +94,12 @@ fn remarks(summary: &TraceSummary) -> String {
     }
     if summary.out_of_order > 0 {
         text.push_str(&format!(
-            "{} I/Os earlier than the one before: taken at its time\n",
-            summary.out_of_order
+            "{} earlier than the one before: taken at its time\n",
+            if summary.out_of_order == 1 {
+                "1 I/O".to_owned()
+            } else {
+                format!("{} I/Os", summary.out_of_order)
+            }
         ));
     }
     if summary.bad > 0 {
