@@ -60,6 +60,10 @@ pub fn explain(decision: &Value) -> Result<String, ExplainError> {
     for setting in decision["settings"].as_array().into_iter().flatten() {
         add(&setting_line(setting));
     }
+    // Of a curve its settings have said it.
+    if decision["settings"].as_array().is_none_or(Vec::is_empty) {
+        table_lines(&decision["table"]).iter().for_each(|line| add(line));
+    }
     for row in decision["dropped"].as_array().into_iter().flatten() {
         add(&format!("  o{} left out: {}", plain(&row["o"]), plain(&row["reason"])));
     }
@@ -169,6 +173,41 @@ fn setting_line(setting: &Value) -> String {
     )
 }
 
+/// The numbers behind a finding of a study, a line per row; what is the same in all rows is told before.
+fn table_lines(table: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let columns = list(&table["columns"]);
+    let rows: Vec<Vec<Value>> = list(&table["rows"]).iter().map(list).collect();
+    let value = |row: &[Value], place: usize| row.get(place).cloned().unwrap_or_default();
+    let same = |place: usize| rows.iter().all(|row| value(row, place) == value(&rows[0], place));
+    let (shared, own): (Vec<usize>, Vec<usize>) =
+        (0..columns.len()).partition(|place| rows.len() > 1 && same(*place));
+    let mut lines = Vec::new();
+    let shared: Vec<String> = shared
+        .into_iter()
+        .filter(|place| !value(&rows[0], *place).is_null())
+        .map(|place| format!("{} = {}", plain(&columns[place]), plain(&value(&rows[0], place))))
+        .collect();
+    if !shared.is_empty() {
+        lines.push(format!("  in each row: {}", shared.join(", ")));
+    }
+    let cell = |value: &Value| if value.is_null() { "–".to_owned() } else { plain(value) };
+    let mut cells: Vec<Vec<String>> =
+        vec![own.iter().map(|place| plain(&columns[*place])).collect()];
+    cells
+        .extend(rows.iter().map(|row| own.iter().map(|place| cell(&value(row, *place))).collect()));
+    let width = |place: usize| cells.iter().map(|row| row[place].chars().count()).max();
+    let widths: Vec<usize> = (0..own.len()).filter_map(width).collect();
+    if !rows.is_empty() {
+        for row in &cells {
+            let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+            lines
+                .push(format!("  {}", padded.collect::<Vec<_>>().join("  ")).trim_end().to_owned());
+        }
+    }
+    lines
+}
+
 /// A value as one reads it: numbers with five significant digits, long lists cut.
 fn plain(value: &Value) -> String {
     const SHOWN: usize = 12;
@@ -224,6 +263,23 @@ mod tests {
         {
             assert!(text.contains(part), "{part}\n{text}");
         }
+    }
+
+    #[test]
+    fn the_numbers_behind_a_finding_are_what_went_in() {
+        let table = json!({
+            "columns": ["setting", "block [B]", "iops [1/s]", "remedy"],
+            "rows": [["t1", 4096, 1000.25, null], ["t12", 4096, null, "repeat it"]],
+        });
+        let decision = json!({ "id": "best", "rule": "best", "verdict": "best", "reason": "so", "table": table });
+        let text = explain(&decision).expect("a decision");
+        let inputs = "Inputs and arithmetic\n  in each row: block [B] = 4096\n  setting  iops [1/s]  remedy\n  \
+                      t1       1000.2      –\n  t12      –           repeat it\n";
+        assert!(text.contains(inputs), "{text}");
+        // One row has nothing in common with others.
+        let one = json!({ "columns": ["a", "b"], "rows": [[1, 2]] });
+        assert_eq!(table_lines(&one), ["  a  b", "  1  2"]);
+        assert!(table_lines(&json!({ "columns": ["a"], "rows": [] })).is_empty());
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod samples;
 pub mod series_table;
 pub mod split;
 pub mod stats;
+pub mod steadiness;
 pub mod steady;
 pub mod study;
 pub mod sweep_time;

@@ -54,6 +54,8 @@ pub struct Figures {
     pub iops: f64,
     /// I/Os per second of each interval, where there are intervals.
     pub series: Vec<f64>,
+    /// Mean latency of each of them in milliseconds, NaN where nothing completed; empty where it was not measured.
+    pub latency_series: Vec<f64>,
     /// Seconds of an interval.
     pub interval_s: f64,
     /// Mean latency in milliseconds.
@@ -201,6 +203,12 @@ fn plumb_epoch(epoch: impl std::fmt::Display) -> String {
     format!("Plumb, measurement epoch {epoch}")
 }
 
+/// Of each interval, NaN where it is not known; empty where none is.
+fn latencies(of: impl Iterator<Item = Option<f64>>) -> Vec<f64> {
+    let all: Vec<f64> = of.map(|ms| ms.unwrap_or(f64::NAN)).collect();
+    if all.iter().all(|ms| ms.is_nan()) { Vec::new() } else { all }
+}
+
 fn imported(span: &ImportedSpan) -> Figures {
     let (_, reads) = span.reads();
     let (_, writes) = span.writes();
@@ -213,6 +221,7 @@ fn imported(span: &ImportedSpan) -> Figures {
         count,
         iops,
         series: span.intervals.iter().map(|interval| interval.total_iops).collect(),
+        latency_series: latencies(span.intervals.iter().map(report::interval_latency)),
         interval_s: first as f64 / 1e3,
         latency_ms: span.figures.total.latency_mean_ms,
         latency_deviation_ms: span.figures.total.latency_std_dev_ms,
@@ -247,7 +256,9 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
             let latency = &total["latency_ns"];
             let percentile =
                 |(key, percent): &(&str, f64)| Some((*percent, latency[*key].as_f64()? / 1e6));
-            let cells = span["intervals"]["series"].as_array();
+            let rate = |cell: &Value| cell["total"]["iops_per_s"].as_f64();
+            let cells = span["intervals"]["series"].as_array().into_iter().flatten();
+            let rated = cells.filter(|cell| rate(cell).is_some());
             let usage = span["cpu"]["mean"]["usage_percent"].as_f64();
             let processors = span["cpu"]["processors"].as_array().map_or(0, Vec::len);
             let percentiles: Vec<(f64, f64)> =
@@ -256,11 +267,10 @@ fn of_json(value: &Value) -> Result<Record, RecordError> {
                 spreads: report::spreads(span, &percentiles),
                 count,
                 iops,
-                series: cells
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|cell| cell["total"]["iops_per_s"].as_f64())
-                    .collect(),
+                series: rated.clone().filter_map(rate).collect(),
+                latency_series: latencies(rated.map(|cell| {
+                    cell["total"]["latency_ns"]["mean"].as_f64().map(|nanos| nanos / 1e6)
+                })),
                 interval_s: span["intervals"]["interval_ns"].as_f64().unwrap_or(1e9) / 1e9,
                 latency_ms: latency["mean"].as_f64().map(|mean| mean / 1e6),
                 latency_deviation_ms: latency["stddev"].as_f64().map(|nanos| nanos / 1e6),

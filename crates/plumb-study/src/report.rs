@@ -17,7 +17,7 @@ mod study_plots;
 mod tiles;
 
 pub(crate) use of_run::facts as reading_facts;
-pub(crate) use run_view::{slowest_ms, spreads};
+pub(crate) use run_view::{interval_latency, slowest_ms, spreads};
 
 pub use chart::{Axis, Cell, Chart, Dot, Layer, Scale, Side};
 pub use details::{Detail, worth_a_look};

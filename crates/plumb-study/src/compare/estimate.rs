@@ -149,25 +149,33 @@ pub fn independent(baseline: &[f64], candidate: &[f64]) -> Option<Estimate> {
     if a.len() < 2 || b.len() < 2 {
         return None;
     }
-    let (m, n) = (a.len() as f64, b.len() as f64);
-    let pooled = (squares(&a) + squares(&b)) / (m + n - 2.0);
-    let few = a.len().min(b.len());
-    let (own, shared) = (
-        welch(variance(&a) / m, m, variance(&b) / n, n),
-        ((pooled * (1.0 / m + 1.0 / n)).sqrt(), m + n - 2.0),
-    );
-    let (design, (error, freedom)) =
-        match few < WELCH_FROM && !(are_unlike(&a, &b) && is_wider(own, shared)) {
-            true => (Design::Pooled, shared),
-            false => (Design::Independent, own),
-        };
+    let (design, (error, freedom)) = known(&a, &b);
     let runs = (a.len(), b.len());
     let mut estimate = Estimate::new(design, runs, mean(&b) - mean(&a), error, freedom);
-    estimate.run_deviation = pooled.sqrt();
+    estimate.run_deviation = pooled(&a, &b).sqrt();
     if a.len().min(b.len()) >= RANKS_FROM {
         estimate.second_opinion = hodges_lehmann(&a, &b);
     }
     Some(estimate)
+}
+
+/// Variance between runs of both sides.
+fn pooled(a: &[f64], b: &[f64]) -> f64 {
+    (squares(a) + squares(b)) / (a.len() as f64 + b.len() as f64 - 2.0)
+}
+
+/// How the difference of these logarithms is known, its standard error and the degrees of freedom of that; two or more on each side.
+pub(super) fn known(a: &[f64], b: &[f64]) -> (Design, (f64, f64)) {
+    let (m, n) = (a.len() as f64, b.len() as f64);
+    let few = a.len().min(b.len());
+    let (own, shared) = (
+        welch(variance(a) / m, m, variance(b) / n, n),
+        ((pooled(a, b) * (1.0 / m + 1.0 / n)).sqrt(), m + n - 2.0),
+    );
+    match few < WELCH_FROM && !(are_unlike(a, b) && is_wider(own, shared)) {
+        true => (Design::Pooled, shared),
+        false => (Design::Independent, own),
+    }
 }
 
 /// Whether one deviation must not be taken for both without a look at Welch's: numbers of runs differ, so that the error of the fewer could be taken

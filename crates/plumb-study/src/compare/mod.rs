@@ -1,6 +1,7 @@
 //! One set of runs against another (method, section 6).
 
 mod between;
+mod detectable;
 mod estimate;
 mod floor;
 mod holm;
@@ -8,6 +9,7 @@ mod metric;
 mod pooled;
 mod series;
 
+pub use detectable::detectable;
 pub use estimate::{Design, Estimate, independent, interleaved, single, single_among};
 pub use floor::Floor;
 pub use holm::{Headline, holm};

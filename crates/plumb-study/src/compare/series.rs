@@ -3,6 +3,7 @@
 use super::estimate::{Design, Estimate, WELCH_FROM, independent, single};
 use crate::precision;
 use crate::stats::describe::{deviation, mean};
+use crate::steadiness::Steadiness;
 use crate::steady;
 
 /// What a run's series comes to.
@@ -14,8 +15,8 @@ pub struct SteadyRun {
     pub error: f64,
     /// Intervals left out at the beginning.
     pub dropped: usize,
-    /// Whether it settled before its half.
-    pub settled: bool,
+    /// Whether it was steady (5.1).
+    pub is_steady: bool,
     /// Whether its level changed inside the measurement; the later one was taken.
     pub two_phases: bool,
     /// Whether it was long enough for its autocorrelation.
@@ -28,6 +29,7 @@ impl SteadyRun {
     pub fn of(series: &[f64], interval_s: f64) -> Option<Self> {
         let warm_up = steady::warm_up(series);
         let phases = steady::two_phases(&series[warm_up.drop..], interval_s);
+        let is_steady = Steadiness::of_series(series, interval_s).may_be_steady();
         let dropped = warm_up.drop + phases.map_or(0, |phases| phases.at);
         let part = series.get(dropped..).filter(|part| !part.is_empty())?;
         let interval = precision::of_series(part);
@@ -36,7 +38,7 @@ impl SteadyRun {
             error: interval
                 .map_or_else(|| deviation(part) / (part.len() as f64).sqrt(), |i| i.error),
             dropped,
-            settled: warm_up.settled,
+            is_steady,
             two_phases: phases.is_some(),
             long_enough: interval.is_some_and(|interval| interval.is_long_enough()),
         })
@@ -69,7 +71,7 @@ pub fn of_series(baseline: &[SteadyRun], candidate: &[SteadyRun]) -> Option<Esti
     let runs = || baseline.iter().chain(candidate);
     let count = |is: fn(&SteadyRun) -> bool| runs().filter(|run| is(run)).count();
     for (number, what) in [
-        (count(|run| !run.settled), "did not settle before their half: not steady"),
+        (count(|run| !run.is_steady), "were not steady: they drift, or differ from round to round"),
         (count(|run| run.two_phases), "changed their level; the later level was taken"),
         (count(|run| !run.long_enough), "too short to tell their autocorrelation: run longer"),
     ] {
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn warm_ups_are_left_out() {
         let run = SteadyRun::of(&series(1000.0, 20), 1.0).expect("a series");
-        assert_eq!((run.dropped, run.settled, run.two_phases), (20, true, false));
+        assert_eq!((run.dropped, run.is_steady, run.two_phases), (20, true, false));
         assert!((run.mean - 1000.0).abs() < 2.0 && run.long_enough);
         assert_eq!(SteadyRun::of(&[], 1.0), None);
     }

@@ -1,11 +1,9 @@
 //! The decision on a comparison.
 
-use plumb_units::convert::to_u64;
 use serde_json::{Map, Value, json};
 
 use super::{Rule, evidence, number, object};
-use crate::compare::{Comparison, Design, Metric, Verdict};
-use crate::repetitions;
+use crate::compare::{self, Comparison, Design, Metric, Verdict};
 
 /// What was compared, as it was given.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,12 +34,12 @@ pub fn of_comparison(found: &Comparison, metric: &Metric, subject: &Subject) -> 
     notes.extend(found.notes.iter().cloned());
     if let Some(needed) = found.needed {
         notes.push(format!(
-            "to find a difference of {:.1} % take {needed} runs per side",
+            "to tell a difference of {:.1} % from none take {needed} runs per side",
             found.delta * 100.0
         ));
     }
     let says_no_change = matches!(found.verdict, Verdict::Same | Verdict::Unclear);
-    if let Some(least) = detectable(found).filter(|_| says_no_change) {
+    if let Some(least) = compare::detectable(found).filter(|_| says_no_change) {
         notes.push(format!(
             "with these runs a difference of {:.2} % is found in nine of ten cases",
             least * 100.0
@@ -70,18 +68,6 @@ pub fn of_comparison(found: &Comparison, metric: &Metric, subject: &Subject) -> 
         },
         "evidence": all_evidence(found, subject),
     }))
-}
-
-/// (5.3) The difference that these runs find in nine of ten cases, by no smaller an error than the one that is taken for them;
-/// `None` of single runs.
-fn detectable(found: &Comparison) -> Option<f64> {
-    let estimate = &found.estimate;
-    let each = estimate.runs.0.min(estimate.runs.1);
-    let is_known = estimate.design != Design::Single && each > 1;
-    is_known.then(|| {
-        let least = repetitions::detectable_by(found.floor.error);
-        repetitions::detectable(estimate.run_deviation, to_u64(each)).max(least)
-    })
 }
 
 fn reason(found: &Comparison) -> String {
@@ -123,7 +109,7 @@ fn all_evidence(found: &Comparison, subject: &Subject) -> Vec<Value> {
         number(estimate.run_deviation),
         "SD of ln x between runs",
     ));
-    if let Some(least) = detectable(found) {
+    if let Some(least) = compare::detectable(found) {
         list.push(evidence(
             "detectable",
             number(least),

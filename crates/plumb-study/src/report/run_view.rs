@@ -5,6 +5,7 @@ mod imported;
 mod json;
 
 pub use buckets::Buckets;
+pub(crate) use imported::interval_latency;
 #[cfg(test)]
 pub(super) use json::workload as workload_of;
 pub(crate) use json::{slowest_ms, spreads};
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::knee::DeclaredCap;
 use crate::record::{self, Record, RecordError};
+use crate::steadiness::Steadiness;
 
 /// One run.
 #[derive(Debug, Clone, Default)]
@@ -205,6 +207,13 @@ impl SpanView {
     #[must_use]
     pub fn series(&self) -> Vec<f64> {
         self.intervals.iter().map(|interval| interval.iops).collect()
+    }
+
+    /// Whether it was steady (5.1).
+    #[must_use]
+    pub fn steadiness(&self) -> Steadiness {
+        let latencies = self.intervals.iter().map(|it| it.mean_ms.unwrap_or(f64::NAN));
+        Steadiness::of_run(&self.series(), &latencies.collect::<Vec<_>>(), self.interval_s)
     }
 
     /// N: all outstanding I/Os, where that is known.

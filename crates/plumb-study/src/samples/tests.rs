@@ -201,7 +201,8 @@ fn what_equal_runs_find_is_no_less_than_what_is_taken_for_them() {
     let decision = Value::Object(compare(&equal).expect("a decision"));
     let notes = decision["notes"].to_string();
     assert!(notes.contains("a standard error of 0.16 % is taken"), "{notes}");
-    assert!(notes.contains("a difference of 0.53 % is found in nine of ten cases"), "{notes}");
+    // δ of 2 %, and as far beyond it as one in ten is off by that error.
+    assert!(notes.contains("a difference of 2.21 % is found in nine of ten cases"), "{notes}");
 }
 
 #[test]

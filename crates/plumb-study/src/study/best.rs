@@ -1,7 +1,6 @@
 //! Which of several settings is best, and which are as good (method, 2.7).
 
 use crate::compare;
-use crate::repetitions;
 use crate::split::Pair;
 use crate::stats::describe::{deviation, mean, squares};
 use crate::stats::distribution::{t_95, t_two_sided};
@@ -230,7 +229,7 @@ impl Best {
 
     /// What the runs could not tell, and how many would; empty where they told.
     #[must_use]
-    pub fn doubt(&self) -> String {
+    pub fn doubt(&self, candidates: &[Candidate]) -> String {
         if !self.is_unclear {
             return String::new();
         }
@@ -238,17 +237,45 @@ impl Best {
         let widest = self.set.iter().map(|index| self.standing[*index].1).fold(0.0, f64::max);
         format!(
             "runs of one setting differ by {:.1} % (SD, {}), which cannot tell the {} in the best set apart to less \
-             than {:.1} %; {} runs of each would tell {:.0} %",
+             than {:.1} %; {} whether each is within {:.0} %",
             deviation * 100.0,
             self.noise.told(),
             self.set.len(),
             widest.exp_m1() * 100.0,
-            repetitions::needed(deviation, DELTA),
+            match self.runs_that_tell(candidates) {
+                Some(runs) => format!("if they go on as they are, {runs} runs of each would tell"),
+                None =>
+                    format!("as some lose about as much, {RUNS_MOST} runs of each would not tell"),
+            },
             DELTA * 100.0
         )
     }
+
+    /// Runs of each with which none of the set is in doubt, if all stand where they do now; `None` if that takes more than is reasonable.
+    fn runs_that_tell(&self, candidates: &[Candidate]) -> Option<usize> {
+        let had = |index: &usize| candidates[*index].iops.len();
+        let fewest = self.set.iter().map(had).min()?;
+        (fewest + 1..=RUNS_MOST).find(|runs| {
+            // What is run again tells more of how much runs differ, too.
+            let more: usize = self.set.iter().map(|index| runs.saturating_sub(had(index))).sum();
+            let freedom = self.noise.freedom + more as f64;
+            let noise = Noise { freedom, ..self.noise };
+            let reach = noise.reach(*runs, *runs);
+            let standing: Vec<(f64, f64)> =
+                self.standing.iter().map(|(off, _)| (*off, reach)).collect();
+            // One that is seen to lose by more leaves the set.
+            let loses = |off: f64| off.exp_m1() <= -DELTA && -off > reach;
+            let stays: Vec<usize> =
+                self.set.iter().copied().filter(|index| !loses(standing[*index].0)).collect();
+            let is_best = |index: usize| index == self.best;
+            let lows = lows(candidates, &stays, &standing);
+            stays.iter().zip(lows).all(|(index, low)| is_best(*index) || low.exp_m1() > -DELTA)
+        })
+    }
 }
 
+/// Runs of each beyond which none are advised.
+const RUNS_MOST: usize = 100;
 /// Distance that matters.
 const DELTA: f64 = 0.02;
 /// A loss that is seen is not taken for chance above this, significant or not: noise would be no reason to choose it.
@@ -471,7 +498,7 @@ mod tests {
         let pairs = [candidate(1, &[85.0]), candidate(2, &[97.0]), candidate(4, &[100.0])];
         let found = choose_best(&pairs, Some(noise)).expect("candidates");
         assert_eq!((found.set.len(), found.chosen, found.verdict()), (3, 1, "unclear"));
-        let doubt = found.doubt();
+        let doubt = found.doubt(&pairs);
         assert!(doubt.contains("8.0 %") && doubt.contains("cannot tell the 3"), "{doubt}");
         // t of 8 degrees of freedom, not 1.96 or that of 30.
         assert!((found.standing[0].1 - 2.306 * 0.08 * 2.0_f64.sqrt()).abs() < 1e-4, "{found:?}");
@@ -479,13 +506,60 @@ mod tests {
         let quiet = Noise { deviation: 0.003, ..noise };
         let found = choose_best(&pairs, Some(quiet)).expect("candidates");
         assert_eq!((found.set.len(), found.chosen, found.verdict()), (1, 2, "best"));
-        assert_eq!(found.doubt(), "");
+        assert_eq!(found.doubt(&pairs), "");
         // One setting that was repeated once is little: what is assumed, or what it showed if that is more.
         let noise = Noise::assumed(&[vec![0.0, 0.1], vec![0.0]]);
         assert!((noise.deviation - 0.1 / 2.0_f64.sqrt()).abs() < 1e-9, "{noise:?}");
         assert_eq!(Noise::pooled(&[vec![0.0, 0.1], vec![0.0]]), None);
         assert_eq!(Noise::assumed(&[vec![0.0, 0.001]]).deviation, 0.015);
     }
+
+    /// As many runs of each as are said to tell do, and not one fewer, where all stand as they did.
+    #[test]
+    fn the_runs_that_are_advised_tell() {
+        // Off by so much, in ln X, with an SD of 1 %.
+        let runs = |off: f64, count: usize| -> Vec<f64> {
+            let spread = 0.01 * ((count as f64 - 1.0) / count as f64).sqrt();
+            let half = count / 2 * 2;
+            let spread = spread * (count as f64 / half as f64).sqrt();
+            let sign = |nth: usize| match nth {
+                nth if nth >= half => 0.0,
+                nth if nth % 2 == 0 => 1.0,
+                _ => -1.0,
+            };
+            (0..count).map(|nth| (off + spread * sign(nth)).exp()).collect()
+        };
+        // Those beyond 2.5 % are out with three runs, and not run again.
+        let all = |offs: &[f64], count: usize| -> Vec<Candidate> {
+            let each = (1..).zip(offs).map(|(cost, off)| Candidate {
+                iops: runs(*off, if *off < -0.025 { 3 } else { count }),
+                ..of_load(cost, cost * cost)
+            });
+            each.collect()
+        };
+        for offs in [&[0.0, -0.01][..], &[0.0, -0.005, -0.012, -0.001], &[0.0, -0.027, -0.004]] {
+            let few = all(offs, 3);
+            let found = choose_best(&few, None).expect("candidates");
+            assert_eq!(found.verdict(), "unclear", "{offs:?}");
+            let needed = found.runs_that_tell(&few).expect("a number");
+            assert!(needed > 3 && found.doubt(&few).contains(&format!("{needed} runs of each")));
+            let verdict = |count| choose_best(&all(offs, count), None).expect("some").verdict();
+            assert_eq!(
+                (verdict(needed), verdict(needed - 1)),
+                ("best", "unclear"),
+                "{offs:?}: {needed}"
+            );
+        }
+        // Where one loses just what matters, none does.
+        let edge = all(&[0.0, -0.0201], 10);
+        let found = choose_best(&edge, None).expect("candidates");
+        assert!(
+            found.doubt(&edge).contains("100 runs of each would not tell"),
+            "{}",
+            found.doubt(&edge)
+        );
+    }
+
     /// One run of each, threads and rate.
     fn splits(runs: &[(u64, f64)], file_bytes: impl Fn(u64) -> Option<u64>) -> Vec<Candidate> {
         let candidate = |(threads, iops): &(u64, f64)| Candidate {

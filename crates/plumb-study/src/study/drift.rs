@@ -205,7 +205,12 @@ impl Drift {
         };
         decision.insert(
             "evidence".to_owned(),
-            json!([{ "name": name, "value": self.count, "arithmetic": arithmetic }]),
+            json!([
+                { "name": name, "value": self.count, "arithmetic": arithmetic },
+                { "name": "slope_percent_per_hour", "value": self.per_second * 3600.0 * 100.0,
+                  "arithmetic": format!("{percent:+.2} % from the first to the last of them, ±{half:.2} % (95 %)") },
+                { "name": "scatter_percent", "value": self.scatter * 100.0, "arithmetic": "SD of ln X about that line" },
+            ]),
         );
         let own = runs.iter().filter(|run| self.runs.contains(&run.run));
         let mut columns = vec!["run".to_owned(), "started [s]".to_owned(), "iops [1/s]".to_owned()];

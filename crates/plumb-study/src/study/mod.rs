@@ -42,7 +42,7 @@ mod options;
 mod perform;
 mod plan_error;
 mod quick;
-mod random;
+pub(crate) mod random;
 mod record;
 mod reference;
 mod remarks;

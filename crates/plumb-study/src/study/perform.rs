@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{Purpose, Setting};
-use crate::{precision, steady};
+use crate::precision;
+use crate::steadiness::{Steadiness, Verdict};
 
 /// A run that is due.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,31 +89,25 @@ pub fn may_end_early(measured_s: u32) -> bool {
     plumb_units::convert::to_usize(u64::from(measured_s)) > EARLIEST_S
 }
 
-/// Whether a measurement with these values per second says enough: steady (5.1) and precise (5.2).
+/// Whether a measurement with these values per second says enough: steady (5.1) and precise (5.2). A latency is NaN where nothing completed; there are none where
+/// none was measured.
 #[must_use]
 pub fn says_enough(iops: &[f64], latency: &[f64]) -> bool {
     if iops.len() < EARLIEST_S {
         return false;
     }
-    let cut = steady::warm_up_of_run(iops, latency);
-    let steady_part = &iops[cut.drop..];
-    if !cut.settled || steady_part.len() < EARLIEST_S {
-        return false;
-    }
-    let round = steady_part.len() / steady::ROUNDS;
-    let rounds: Vec<f64> =
-        steady_part.chunks_exact(round).map(crate::stats::describe::mean).collect();
-    let level = steady::Level::Standard;
-    let is_steady = steady::Window::of(&rounds).is_some_and(|window| window.is_steady(level));
+    let found = Steadiness::of_run(iops, latency, 1.0);
+    let (iops, latency) = (&iops[found.cut()..], latency.get(found.cut()..).unwrap_or(&[]));
     let precise = |series: &[f64], wanted: f64| {
         precision::of_series(series).is_some_and(|interval| {
             interval.cautious() <= wanted
                 && interval.effective.min(surely_worth(&interval, series.len())) >= EFFECTIVE_LEAST
         })
     };
-    is_steady
-        && precise(steady_part, PRECISE.0)
-        && (latency.is_empty() || precise(&latency[cut.drop..], PRECISE.1))
+    matches!(found.verdict, Verdict::Steady(_))
+        && iops.len() >= EARLIEST_S
+        && precise(iops, PRECISE.0)
+        && (latency.is_empty() || precise(latency, PRECISE.1))
 }
 
 /// How many independent values a series is worth if its neighbours resemble each other by a standard error more than was

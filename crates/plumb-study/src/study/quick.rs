@@ -98,7 +98,11 @@ pub fn quick_findings(plan: &SweepPlan, runs: &[RunRecord], told: Told) -> Findi
             let latency = (!latencies.is_empty()).then(|| median(&latencies));
             row.extend([json!(megabytes), json!([low, high]), json!(iops), json!(latency)]);
             figures.insert(format!("{name} {word}"), json!(megabytes));
-            of_both.push(format!("{word} {megabytes:.1}"));
+            let range = match own.len() {
+                1 => String::new(),
+                _ => format!(" ({low:.1} to {high:.1})"),
+            };
+            of_both.push(format!("{word} {megabytes:.1}{range}"));
         }
         if !of_both.is_empty() {
             said.push(format!("{name}: {} MB/s", of_both.join(", ")));

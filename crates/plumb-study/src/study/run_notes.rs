@@ -5,7 +5,7 @@ use plumb_units::words::number_of;
 
 use super::best::Noise;
 use super::record::{Outcome, RunRecord};
-use super::summary::{GENERATOR_LIMITED, INCONSISTENT, STOOD_STILL};
+use super::summary::{GENERATOR_LIMITED, INCONSISTENT, NOT_STEADY, STOOD_STILL};
 use super::sweep_findings::{rates, tested};
 use crate::outliers;
 use crate::repetitions;
@@ -135,7 +135,7 @@ fn better_length(runs: &[RunRecord]) -> Option<String> {
 /// What is said of a flag; `None` where it is told elsewhere.
 fn of_flag(flag: &str) -> Option<&str> {
     match flag {
-        "not-steady" | "two-phase" | INCONSISTENT | GENERATOR_LIMITED => Some(flag),
+        NOT_STEADY | "two-phase" | INCONSISTENT | GENERATOR_LIMITED => Some(flag),
         STOOD_STILL => Some(
             "nothing completed at its end: the device stood still, and what was in flight then is in no latency",
         ),

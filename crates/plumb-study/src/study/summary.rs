@@ -6,8 +6,11 @@ use super::record::{Percentile, Summary};
 use super::{Beside, Setting, remarks};
 use crate::identities::{self, Consistency, Law, Window};
 use crate::record::{self, Figures};
-use crate::{precision, report, steady};
+use crate::steadiness::{self, Steadiness};
+use crate::{precision, report};
 
+/// The flag of a run that was not steady (5.1).
+pub(super) const NOT_STEADY: &str = "not-steady";
 /// The flag of a run whose rate, latency and outstanding I/Os contradict each other (1.3).
 pub(super) const INCONSISTENT: &str = "inconsistent";
 /// That of one in which the generator was the limit.
@@ -46,12 +49,12 @@ pub fn summarise(result: &Value, setting: &Setting) -> Result<Summary, String> {
 pub struct SteadyPart {
     /// Intervals that were cut off at its beginning: not steady yet (5.1 a), or of an earlier level (5.1 c).
     pub cut: usize,
-    /// Whether it became steady before its half.
-    pub settled: bool,
-    /// Whether its level shifted.
-    pub two_phase: bool,
+    /// Whether it was steady.
+    pub steadiness: Steadiness,
     /// Mean of what counts; NaN for an empty series.
     pub mean: f64,
+    /// Mean latency of what counts, in the unit of its series; `None` where there is none.
+    pub latency: Option<f64>,
     /// Half the 95 % interval of the mean, relative, within the run only; `None` for fewer than twenty intervals.
     pub half_width: Option<f64>,
     /// What it rests on.
@@ -63,20 +66,19 @@ pub struct SteadyPart {
 const EARLY_WIDER: f64 = 1.1;
 
 impl SteadyPart {
-    /// Of a value per interval; `ended_early` if the run was ended as soon as it said enough.
+    /// Of I/Os per second and, where it was measured, mean latency per interval; `ended_early` if the run was ended as soon as it said enough.
     #[must_use]
-    pub fn of(series: &[f64], interval_s: f64, ended_early: bool) -> Self {
-        let warm_up = steady::cut(series);
-        let phases = steady::two_phases(&series[warm_up.drop..], interval_s);
-        let cut = warm_up.drop + phases.map_or(0, |phases| phases.at);
-        let rest = &series[cut..];
+    pub fn of(iops: &[f64], latency: &[f64], interval_s: f64, ended_early: bool) -> Self {
+        let steadiness = Steadiness::of_run(iops, latency, interval_s);
+        let cut = steadiness.cut();
+        let rest = &iops[cut..];
         let interval = precision::of_series(rest);
         let wider = if ended_early { EARLY_WIDER } else { 1.0 };
         Self {
             cut,
-            settled: warm_up.settled,
-            two_phase: phases.is_some(),
+            steadiness,
             mean: if rest.is_empty() { f64::NAN } else { crate::stats::describe::mean(rest) },
+            latency: steadiness::latency(rest, latency.get(cut..).unwrap_or(&[])),
             half_width: interval.map(|interval| interval.cautious() * wider),
             interval,
         }
@@ -85,7 +87,8 @@ impl SteadyPart {
     /// Whether the series is long enough for its correlation: the interval can be relied on (5.2).
     #[must_use]
     pub fn is_long_enough(&self) -> bool {
-        self.settled && self.interval.is_some_and(|interval| interval.is_long_enough())
+        self.steadiness.warm_up.settled
+            && self.interval.is_some_and(|interval| interval.is_long_enough())
     }
 }
 
@@ -94,8 +97,10 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
     let mut flags = Vec::new();
     let measured = figures.series.len() as f64 * figures.interval_s;
     let ended_early = measured < f64::from(setting.measured_s) - figures.interval_s;
-    let part = SteadyPart::of(&figures.series, figures.interval_s, ended_early);
-    let SteadyPart { cut, settled, two_phase, .. } = part;
+    let (series, latencies) = (&figures.series, &figures.latency_series);
+    let part = SteadyPart::of(series, latencies, figures.interval_s, ended_early);
+    let SteadyPart { cut, steadiness, .. } = part;
+    let two_phase = steadiness.phases.is_some();
     let iops = if cut > 0 { part.mean } else { figures.iops };
     let outstanding = setting.total_outstanding() as f64;
     let slowest = report::slowest_ms(span, setting.total_outstanding());
@@ -104,9 +109,10 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         .latency_ms
         .filter(|_| setting.rate.is_none())
         .map(|ms| Law::of(identities::in_flight(figures.iops, ms), outstanding, ms, 0.0, window));
-    let steady = settled && !figures.series.is_empty();
-    if !settled {
-        flags.push("not-steady");
+    let may_be_steady = steadiness.may_be_steady();
+    let steady = may_be_steady && !figures.series.is_empty();
+    if !may_be_steady && !figures.series.is_empty() {
+        flags.push(NOT_STEADY);
     }
     if two_phase {
         flags.push("two-phase");
@@ -129,8 +135,11 @@ fn of_figures(figures: &Figures, span: &Value, setting: &Setting) -> Summary {
         iops,
         mib_per_s: identities::mib_per_s(iops, setting.block_bytes as f64),
         half_width: part.half_width,
-        // What is in flight is the same in the part that was cut: L = N/X in both.
-        latency_ms: figures.latency_ms.map(|ms| ms * figures.iops / iops),
+        latency_ms: match part.latency.filter(|_| cut > 0) {
+            Some(ms) => Some(ms),
+            // What is in flight is the same in the part that was cut: L = N/X in both.
+            None => figures.latency_ms.map(|ms| ms * figures.iops / iops),
+        },
         percentiles: figures
             .percentiles
             .iter()

@@ -4,7 +4,7 @@ use plumb_units::words::number_of;
 use serde_json::{Value, json};
 
 use super::behind::Behind;
-use super::best::{Candidate, FILE_SIZE, choose_best};
+use super::best::{Best, Candidate, FILE_SIZE, choose_best};
 use super::bottleneck::Plateau;
 use super::conditioning::counted;
 use super::document::FORMAT;
@@ -211,7 +211,7 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         reason.push_str(&format!("; {}", found.reservations(&candidates, &differing)));
     }
     let flags = [("single_runs", found.is_single), ("not_comparable", !differing.is_empty())];
-    let doubt = found.doubt();
+    let doubt = found.doubt(&candidates);
     if !doubt.is_empty() {
         reason.push_str(&format!("; not certain yet: {doubt}"));
     }
@@ -226,7 +226,7 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         verdict: found.verdict(),
         deviation: (found.noise.deviation, found.noise.freedom, found.noise.told()),
     });
-    let table = table(settings, all, runs, &found.standing);
+    let table = table(settings, all, runs, &found);
     let finding = Finding {
         id,
         title,
@@ -240,12 +240,7 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
 }
 
 /// A row per setting.
-fn table(
-    settings: &[Setting],
-    all: &[Setting],
-    runs: &[RunRecord],
-    standing: &[(f64, f64)],
-) -> Table {
+fn table(settings: &[Setting], all: &[Setting], runs: &[RunRecord], found: &Best) -> Table {
     let columns = [
         "setting",
         "F",
@@ -262,11 +257,14 @@ fn table(
         "p99 [ms]",
         "p99 rests on",
         "off best [%]",
+        "± [%]",
+        "in the best set",
     ];
     let rows = settings
         .iter()
-        .zip(standing)
-        .map(|(setting, (off, _))| {
+        .zip(&found.standing)
+        .enumerate()
+        .map(|(index, (setting, (off, reach)))| {
             let own: Vec<&RunRecord> = runs
                 .iter()
                 .filter(|run| run.setting == *setting && run.usable().is_some())
@@ -278,7 +276,7 @@ fn table(
             let logs: Vec<f64> =
                 own.iter().filter_map(|run| Some(run.usable()?.iops.ln())).collect();
             let count = logs.len() as f64;
-            let reach = (logs.len() > 1)
+            let own_reach = (logs.len() > 1)
                 .then(|| t_95(count - 1.0) * deviation(&logs) / count.sqrt() * 100.0);
             // The run that has fewest says how far the percentile can be relied on.
             let (fewest, spread) = weakest(own.iter().filter_map(|run| run.usable()), 99.0);
@@ -295,12 +293,19 @@ fn table(
                 json!(setting.write_percent),
                 json!(own.len()),
                 of(&|run| Some(run.usable()?.iops)),
-                json!(reach),
+                json!(own_reach),
                 of(&|run| Some(run.usable()?.mib_per_s)),
                 of(&|run| run.usable()?.latency_ms),
                 slow,
                 slow_on,
                 if off.is_finite() { json!(off.exp_m1() * 100.0) } else { Value::Null },
+                // What the best is off itself is known.
+                if off.is_finite() && index != found.best {
+                    json!(reach.exp_m1() * 100.0)
+                } else {
+                    Value::Null
+                },
+                json!(found.set.contains(&index)),
             ]
         })
         .collect();

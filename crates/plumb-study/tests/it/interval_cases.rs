@@ -39,13 +39,14 @@ fn intervals_cover_what_they_promise() {
 /// A run that is looked at each five seconds and ends as soon as it says enough, or after `most` seconds.
 fn run_that_ends_early(random: &mut Random, phi: f64, most: usize) -> SteadyPart {
     let whole: Vec<f64> =
-        random.autoregressive(phi, most).iter().map(|x| (0.02 * x).exp()).collect();
+        random.autoregressive(phi, most).iter().map(|x| 1e4 * (0.02 * x).exp()).collect();
     let enough = |count: &usize| {
         let latencies: Vec<f64> = whole[..*count].iter().map(|rate| 1.0 / rate).collect();
         says_enough(&whole[..*count], &latencies)
     };
     let end = (5..most).step_by(5).find(enough).unwrap_or(most);
-    SteadyPart::of(&whole[..end], 1.0, end < most)
+    let latencies: Vec<f64> = whole[..end].iter().map(|rate| 1.0 / rate).collect();
+    SteadyPart::of(&whole[..end], &latencies, 1.0, end < most)
 }
 
 #[test]
@@ -55,12 +56,14 @@ fn intervals_cover_what_they_promise_when_runs_end_as_soon_as_they_say_enough() 
     let each: u32 = given.and_then(|text| text.parse().ok()).unwrap_or(150);
     let mut random = Random::seeded(17);
     let mut score = Score::default();
-    let truth = (0.02_f64 * 0.02 / 2.0).exp();
+    let truth = 1e4 * (0.02_f64 * 0.02 / 2.0).exp();
     for (most, phi) in [(60, 0.0), (60, 0.3), (60, 0.5), (180, 0.3), (180, 0.5), (180, 0.8)] {
         for _ in 0..each {
             let part = run_that_ends_early(&mut random, phi, most);
             // What is too short for an interval promises none.
-            let Some(half) = part.half_width.filter(|_| part.settled) else { continue };
+            let Some(half) = part.half_width.filter(|_| part.steadiness.warm_up.settled) else {
+                continue;
+            };
             let covered = (part.mean / truth - 1.0).abs() <= half;
             score.add("covered, worth 15 values", covered);
             score.add(&format!("covered, {most} s at most, correlation {phi}"), covered);

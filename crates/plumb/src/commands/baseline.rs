@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use super::caps::{self, CapsFileError};
 use super::study::arguments::{self, count, flag, many, word};
 use super::study::{
-    self, Around, DeviceError, OpenError, Planned, TargetError, duration, expected, machine,
+    self, Around, DeviceError, OpenError, Planned, TargetError, duration, expected, from_to,
+    machine,
 };
 use crate::message::Printer;
 
@@ -280,10 +281,11 @@ fn dry_run(
     };
     let (forecast, writing) = estimate(options, path, device, probe);
     let exhaustive = options.published_runs();
-    // One figure: of an exhaustive plan what is to be expected at most, which is an expectation.
-    let most = if options.is_exhaustive() { forecast.runs.1 } else { options.runs_most() };
+    // As its start tells it: of an exhaustive plan what is planned before a range is extended.
+    let most = options.runs_most();
     let planner = BaselinePlanner::new(options.clone());
     let extent = Planner::extent(&planner, &[]);
+    let there = if done > 0 { format!(", {done} of them are there") } else { String::new() };
     let extension = extent.map_or(String::new(), |extent| study::extension(extent, &planner, &[]));
     let text = match matches.get_flag("json") {
         true => format!(
@@ -291,7 +293,7 @@ fn dry_run(
             json!({
                 "runs_most": most, "runs_exhaustive": exhaustive, "runs_done": done,
                 "runs_extended": extent.map(|extent| extent.extended),
-                "runs_least": forecast.runs.0, "estimate_s": forecast.likely_s,
+                "runs_least": forecast.runs.0.min(most), "estimate_s": forecast.likely_s,
                 "estimate_least_s": forecast.seconds.0, "estimate_most_s": forecast.seconds.1,
                 "size": options.size,
                 "bytes_to_write": writing.0, "creation_s": writing.1.seconds(writing.0),
@@ -300,12 +302,14 @@ fn dry_run(
             })
         ),
         false => format!(
-            "{} {most} runs{}; to be expected: {}{extension}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
+            "{}; the published plan takes {exhaustive} runs of 15 min each, {}\n\
              files to be written first: {:.1} GiB, {} of it ({})\n",
-            // Where a curve rises at the end of its range, that is extended.
-            if options.is_exhaustive() { "about" } else { "at most" },
-            if done > 0 { format!(", {done} of them are there") } else { String::new() },
-            expected(&forecast),
+            if options.is_exhaustive() {
+                let (low, high) = forecast.seconds;
+                format!("{most} runs{there}, {} as planned{extension}", from_to(low, high))
+            } else {
+                format!("at most {most} runs{there}; to be expected: {}", expected(&forecast))
+            },
             duration(exhaustive as f64 * 900.0),
             writing.0 as f64 / f64::from(1 << 30),
             duration(writing.1.seconds(writing.0)),

@@ -87,7 +87,13 @@ fn text(name: &Path) -> Result<String, InputError> {
         true => None,
         false => report::study::find(name)?,
     };
-    let Some(folder) = folder else { return Ok(answers::read(name)?) };
+    let is_missing = name != Path::new("-") && !name.exists();
+    let Some(folder) = folder else {
+        return match is_missing || name.is_dir() {
+            true => Err(InputError::Nothing { name: name.to_owned() }),
+            false => Ok(answers::read(name)?),
+        };
+    };
     let findings = folder.findings()?;
     let findings = findings.ok_or_else(|| InputError::NoFindings { name: name.to_owned() })?;
     Ok(serde_json::to_string(&findings).expect("findings are JSON"))
@@ -98,7 +104,15 @@ fn decisions<E>(object: Result<Value, E>) -> Vec<Result<Value, E>> {
     match object {
         Ok(object) if object["findings"].is_array() => {
             let all = object["findings"].as_array().into_iter().flatten();
-            all.map(|finding| Ok(finding["decision"].clone())).collect()
+            let with_table = |finding: &Value| {
+                let mut decision = finding["decision"].clone();
+                if let Some(decision) = decision.as_object_mut() {
+                    // What went in, where the decision does not have it itself.
+                    decision.entry("table").or_insert_with(|| finding["table"].clone());
+                }
+                Ok(decision)
+            };
+            all.map(with_table).collect()
         }
         other => vec![other],
     }
@@ -113,6 +127,14 @@ enum InputError {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Study(#[from] StudyError),
+    #[error("no file of decisions and no study is called {}", name.display())]
+    #[diagnostic(
+        code(plumb::explain::nothing),
+        help(
+            "name a file as --json prints it, a study by its whole name (plumb runs list shows them), its folder, or - for standard input"
+        )
+    )]
+    Nothing { name: PathBuf },
     #[error("the study {} has no findings yet", name.display())]
     #[diagnostic(
         code(plumb::explain::no_findings),

@@ -6,8 +6,10 @@ use super::super::chart::{Axis, Chart, Layer, Side};
 use super::super::page::{cell, rate};
 use super::super::run_view::{IntervalView, SpanView};
 use super::{Data, Plot};
+use crate::precision;
 use crate::stats::describe::{deviation, mean};
-use crate::{precision, steady};
+use crate::steadiness::{Gate, Quantity, Steadiness, Verdict};
+use crate::steady::Level;
 
 /// Points that a plot shows at most; more are averaged.
 const POINTS_MOST: usize = 400;
@@ -30,13 +32,11 @@ pub(in super::super) fn plot(span: &SpanView, id: &str) -> Option<Plot> {
             .collect()
     };
     let mut layers = Vec::new();
-    let series = span.series();
-    let warm_up = steady::cut(&series);
+    let Steadiness { warm_up, phases, .. } = span.steadiness();
     let cut_s = warm_up.drop as f64 * span.interval_s;
     if warm_up.drop > 0 {
         layers.push(Layer::Range { name: "not steady yet".into(), x: (0.0, cut_s) });
     }
-    let phases = steady::two_phases(&series[warm_up.drop..], span.interval_s);
     if let Some(phases) = phases {
         let at = cut_s + phases.at as f64 * span.interval_s;
         layers.push(Layer::Mark { name: "level changes".into(), x: at });
@@ -142,29 +142,14 @@ fn throttled(span: &SpanView) -> Vec<(f64, u64)> {
 /// Whether it was steady, and how precisely its mean is known.
 pub(in super::super) fn sentence(span: &SpanView) -> String {
     let series = span.series();
-    let warm_up = steady::cut(&series);
-    let rest = &series[warm_up.drop..];
-    let cut_s = warm_up.drop as f64 * span.interval_s;
-    if let Some(phases) = steady::two_phases(rest, span.interval_s) {
-        return format!(
-            "The level changes from {} to {} I/Os per second after {:.0} s: a cache, a tier or a limit. The later level is the one that lasts.",
-            rate(phases.before),
-            rate(phases.after),
-            cut_s + phases.at as f64 * span.interval_s
-        );
-    }
-    if !warm_up.settled {
-        return "Throughput never became steady: the run was too short, or something else was at work.".to_owned();
-    }
-    let beginning = match warm_up.drop {
-        0 => "Throughput was steady from the start".to_owned(),
-        _ => format!("Throughput was steady after {cut_s:.0} s"),
-    };
-    let calm = match mean(rest) {
+    let found = span.steadiness();
+    let rest = &series[found.cut()..];
+    let seconds = |intervals: usize| intervals as f64 * span.interval_s;
+    let varies = match mean(rest) {
         level if level > 0.0 => {
-            format!("; single intervals vary by {:.1} %", deviation(rest) / level * 100.0)
+            format!("single intervals vary by {:.1} %", deviation(rest) / level * 100.0)
         }
-        _ => String::new(),
+        _ => "nothing completed".to_owned(),
     };
     let precise = precision::of_series(rest).map_or_else(String::new, |interval| {
         format!(
@@ -172,5 +157,68 @@ pub(in super::super) fn sentence(span: &SpanView) -> String {
             interval.relative() * 100.0
         )
     });
-    format!("{beginning}{calm}{precise}.")
+    if let Some(phases) = found.phases {
+        return format!(
+            "The level changes from {} to {} I/Os per second after {:.0} s: a cache, a tier or a limit. The later level is the one that lasts{}.",
+            rate(phases.before),
+            rate(phases.after),
+            seconds(found.cut()),
+            match found.verdict {
+                Verdict::Varies(gate) => format!(", but it is not steady: {}", differs(&gate)),
+                _ => String::new(),
+            }
+        );
+    }
+    match (found.verdict, found.warm_up.drop) {
+        (Verdict::Unsettled, _) => {
+            "Throughput never became steady: the run was too short, or something else was at work."
+                .to_owned()
+        }
+        (Verdict::Varies(gate), _) => format!(
+            "{} was not steady: {}, and {varies}. Its mean says little of a longer run.",
+            name(gate.of),
+            differs(&gate)
+        ),
+        (Verdict::TooShort, _) => format!(
+            "The run was too short to tell whether it was steady: that takes five intervals of 200 I/Os each; {varies}."
+        ),
+        (Verdict::Steady(_), 0) => {
+            format!("Throughput was steady from the start; {varies}{precise}.")
+        }
+        (Verdict::Steady(_), drop) => {
+            format!("Throughput was steady after {:.0} s; {varies}{precise}.", seconds(drop))
+        }
+    }
+}
+
+fn name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Throughput => "Throughput",
+        Quantity::Latency => "Latency",
+    }
+}
+
+/// What the window gate found, and what it allows.
+fn differs(gate: &Gate) -> String {
+    let (excursion, drift) = Level::Standard.limits();
+    let what = format!("five rounds of {} s", decimals(gate.round_s));
+    let percent = |part: f64| part * 100.0;
+    match gate.window.excursion > excursion {
+        true => format!(
+            "{what} differ by {:.0} % of their mean, and steady is at most {:.0} %",
+            percent(gate.window.excursion),
+            percent(excursion)
+        ),
+        false => format!(
+            "{what} drift by {:.1} %, and steady is at most {:.0} %",
+            percent(gate.window.drift),
+            percent(drift)
+        ),
+    }
+}
+
+/// As few as it needs, and one at most.
+fn decimals(seconds: f64) -> String {
+    let rounded = format!("{seconds:.1}");
+    rounded.strip_suffix(".0").unwrap_or(&rounded).to_owned()
 }

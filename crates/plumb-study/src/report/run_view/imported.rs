@@ -1,6 +1,8 @@
 //! Results of DISKSPD, and XML and text of Plumb.
 
-use plumb_load::convert::{ByDirection, ImportedResult, ImportedSpan, LatencyBucket};
+use plumb_load::convert::{
+    ByDirection, ImportedResult, ImportedSpan, Interval, IntervalLatency, LatencyBucket,
+};
 use plumb_load::profile::json::normalised;
 use serde_json::Value;
 
@@ -108,20 +110,23 @@ fn outstanding(span: &ImportedSpan, workload: &Workload, asked: &Value) -> Optio
     targets.iter().map(each).sum::<Option<f64>>().filter(|n| *n > 0.0)
 }
 
-fn interval(interval: &plumb_load::convert::Interval) -> IntervalView {
-    let part = |rate: f64, latency: Option<plumb_load::convert::IntervalLatency>| {
+/// Mean latency in milliseconds; `None` where it was not measured, or nothing completed.
+pub(crate) fn interval_latency(interval: &Interval) -> Option<f64> {
+    let part = |rate: f64, latency: Option<IntervalLatency>| {
         latency.map(|latency| (rate, rate * latency.mean_ms))
     };
-    let parts: Vec<(f64, f64)> =
-        [part(interval.read_iops, interval.read), part(interval.write_iops, interval.write)]
-            .into_iter()
-            .flatten()
-            .collect();
-    let rate: f64 = parts.iter().map(|(rate, _)| rate).sum();
+    let parts =
+        [part(interval.read_iops, interval.read), part(interval.write_iops, interval.write)];
+    let known = || parts.iter().flatten();
+    let rate: f64 = known().map(|(rate, _)| rate).sum();
+    (rate > 0.0).then(|| known().map(|(_, sum)| sum).sum::<f64>() / rate)
+}
+
+fn interval(interval: &Interval) -> IntervalView {
     IntervalView {
         end_s: interval.end_ms as f64 / 1e3,
         iops: interval.total_iops,
-        mean_ms: (rate > 0.0).then(|| parts.iter().map(|(_, sum)| sum).sum::<f64>() / rate),
+        mean_ms: interval_latency(interval),
         ..IntervalView::default()
     }
 }

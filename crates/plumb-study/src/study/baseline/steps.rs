@@ -32,9 +32,9 @@ impl Study<'_> {
             tested.len(),
             label(best.chosen)
         );
-        let doubt = best.doubt();
-        let mut reason = if doubt.is_empty() { reason } else { format!("{reason}; {doubt}") };
         let candidates = split_candidates(pairs, self.runs);
+        let doubt = best.doubt(&candidates);
+        let mut reason = if doubt.is_empty() { reason } else { format!("{reason}; {doubt}") };
         let is_single = best.is_single;
         let set: Vec<String> = best.set.iter().map(|index| label(*index)).collect();
         reason.push_str(&format!("; most has {}, not worse: {}", label(best.best), set.join(", ")));
@@ -81,11 +81,12 @@ impl Study<'_> {
                     json!(pairs[*index].outstanding),
                     json!(median(&iops)),
                     json!(off),
+                    json!((*index != best.best).then(|| best.standing[*index].1.exp_m1() * 100.0)),
                     json!(best.set.contains(index)),
                 ]
             })
             .collect();
-        let columns = ["t", "o", "iops [1/s]", "off best [%]", "in the best set"];
+        let columns = ["t", "o", "iops [1/s]", "off best [%]", "± [%]", "in the best set"];
         Some(Finding {
             id: "random-2".to_owned(),
             title: "Threads for small random I/O".to_owned(),

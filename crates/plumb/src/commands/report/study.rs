@@ -73,7 +73,8 @@ pub(in crate::commands) fn find(name: &Path) -> Result<Option<StudyFolder>, Stud
     let Some(word) = name.to_str().filter(|word| !word.is_empty() && !word.contains('/')) else {
         return Ok(None);
     };
-    if name.exists() {
+    // A folder that is none of a study is nothing that could be meant beside one.
+    if name.exists() && !name.is_dir() {
         return Ok(None);
     }
     match StudyFolder::view(&studies_folder(), word) {

@@ -22,6 +22,8 @@ pub(super) struct Teller<'a> {
     begun: String,
     /// How many runs were told last, of a plan that may be extended, and after how many runs.
     told: Option<(Extent, u64)>,
+    /// The most runs that were told.
+    most_told: u64,
 }
 
 /// Runs of a plan above which nobody works out anew after each of them what is left.
@@ -36,7 +38,9 @@ impl<'a> Teller<'a> {
         said: &'a Cell<bool>,
     ) -> Self {
         let told = planner.extent(runs).map(|extent| (extent, runs.len() as u64));
-        Self { study, planner, stops, said, runs: runs.to_vec(), begun: String::new(), told }
+        let most_told = told.map_or(0, |(extent, _)| extent.planned);
+        let (runs, begun) = (runs.to_vec(), String::new());
+        Self { study, planner, stops, said, runs, begun, told, most_told }
     }
 
     pub(super) fn starts(&self, folder: &Path) {
@@ -81,11 +85,13 @@ impl<'a> Teller<'a> {
         }
         let now = self.planner.extent(&self.runs)?;
         self.told = Some((now, done));
-        if now.planned > before.planned {
+        // Counted down and up again, it is no more than was told.
+        if now.planned > self.most_told {
             say(&format!(
                 "what was found asks for more: {} runs in all, where {} were planned",
-                now.planned, before.planned
+                now.planned, self.most_told
             ));
+            self.most_told = now.planned;
         }
         Some(now.planned.to_string())
     }
