@@ -123,6 +123,15 @@ pub fn quick_findings(plan: &SweepPlan, runs: &[RunRecord], told: Told) -> Findi
         "write [1/s]",
         "write avg_lat [ms]",
     ];
+    let finding = Finding {
+        id: "quick".to_owned(),
+        title: "Eight figures".to_owned(),
+        sentence,
+        step: "quick".to_owned(),
+        decision,
+        runs: runs.iter().map(|run| run.run).collect(),
+        table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows }),
+    };
     let mut remarks = vec![
         "MB are 10^6 bytes, as desktop tools print them; everything else of Plumb counts MiB".to_owned(),
         "each figure is the median of its runs with their range; desktop tools show the best one".to_owned(),
@@ -141,15 +150,7 @@ pub fn quick_findings(plan: &SweepPlan, runs: &[RunRecord], told: Told) -> Findi
         state: told.state,
         runs: runs.len() as u64,
         runs_exhaustive: told.runs_exhaustive,
-        findings: vec![Finding {
-            id: "quick".to_owned(),
-            title: "Eight figures".to_owned(),
-            sentence,
-            step: "quick".to_owned(),
-            decision,
-            runs: runs.iter().map(|run| run.run).collect(),
-            table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows }),
-        }],
+        findings: vec![finding.with_unsteady(runs)],
         notes: remarks,
     }
 }

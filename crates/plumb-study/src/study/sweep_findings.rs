@@ -125,7 +125,7 @@ pub fn sweep_findings(plan: &SweepPlan, all: &[RunRecord], told: Told) -> Findin
         state: told.state,
         runs: runs.len() as u64,
         runs_exhaustive: told.runs_exhaustive,
-        findings,
+        findings: findings.into_iter().map(|finding| finding.with_unsteady(runs)).collect(),
         notes,
     }
 }

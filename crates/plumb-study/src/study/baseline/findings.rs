@@ -122,7 +122,7 @@ pub fn baseline_findings(options: &BaselineOptions, all: &[RunRecord], told: Tol
         state: told.state,
         runs: counted.len() as u64,
         runs_exhaustive: told.runs_exhaustive,
-        findings,
+        findings: findings.into_iter().map(|finding| finding.with_unsteady(counted)).collect(),
         notes: remarks,
     }
 }
