@@ -34,10 +34,10 @@ pub struct Gate {
 /// Whether what counts of a run is steady.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict {
-    /// It passed the gate: the one that came nearest to failing it.
+    /// It passed the gate; by what came nearest to failing it.
     Steady(Gate),
-    /// The best cut leaves out half of it (5.1 a).
-    Unsettled,
+    /// The best cut of this leaves out half of the run (5.1 a).
+    Unsettled(Quantity),
     /// Its rounds differ by too much, or drift (5.1 b).
     Varies(Gate),
     /// It has fewer than five intervals of 200 I/Os.
@@ -97,7 +97,7 @@ impl Steadiness {
     /// Whether what counts is steady, or too short to tell.
     #[must_use]
     pub fn may_be_steady(&self) -> bool {
-        !matches!(self.verdict, Verdict::Unsettled | Verdict::Varies(_))
+        !matches!(self.verdict, Verdict::Unsettled(_) | Verdict::Varies(_))
     }
 
     /// The first interval that counts.
@@ -116,7 +116,12 @@ impl Steadiness {
         let odd = parts.len() % join;
         let joined: Vec<Part> = parts[odd..].chunks_exact(join).map(Part::of).collect();
         let of = |quantity| Self::values(&joined, quantity);
-        let found = steady::warm_up_of_run(&of(Quantity::Throughput), &of(Quantity::Latency));
+        let (x, l) = (of(Quantity::Throughput), of(Quantity::Latency));
+        let found = steady::warm_up_of_run(&x, &l);
+        let unsettled = match steady::cut(&x).settled {
+            true => Quantity::Latency,
+            false => Quantity::Throughput,
+        };
         // MSER takes the half of what drifts ever so little: what passes the strict gate all along is steady.
         let is_calm = || {
             let gates = Gate::all(&joined, interval_s * join as f64);
@@ -134,11 +139,15 @@ impl Steadiness {
         let odd = (parts.len() - cut) % join;
         let rest: Vec<Part> = parts[cut + odd..].chunks_exact(join).map(Part::of).collect();
         let gates = Gate::all(&rest, interval_s * join as f64);
-        let nearest = gates.into_iter().max_by(|a, b| a.used().total_cmp(&b.used()));
+        // What throughput does is told first.
+        let is_first = |gate: &Gate| gate.used() > 1.0 && gate.of == Quantity::Throughput;
+        let order =
+            |a: &Gate, b: &Gate| is_first(a).cmp(&is_first(b)).then(a.used().total_cmp(&b.used()));
+        let nearest = gates.into_iter().max_by(order);
         let verdict = match nearest {
-            _ if !warm_up.settled => Verdict::Unsettled,
+            _ if !warm_up.settled => Verdict::Unsettled(unsettled),
             None => Verdict::TooShort,
-            Some(gate) if gate.window.is_steady(Level::Standard) => Verdict::Steady(gate),
+            Some(gate) if gate.used() <= 1.0 => Verdict::Steady(gate),
             Some(gate) => Verdict::Varies(gate),
         };
         Self { warm_up, phases, verdict }
@@ -248,7 +257,10 @@ mod tests {
         ] {
             assert!(steady::warm_up(&series).settled || what == "a drift", "{what}");
             assert!(!Steadiness::of_run(&series, &[], 1.0).may_be_steady(), "{what}");
-            assert!(matches!(verdict(&series), Verdict::Varies(_) | Verdict::Unsettled), "{what}");
+            assert!(
+                matches!(verdict(&series), Verdict::Varies(_) | Verdict::Unsettled(_)),
+                "{what}"
+            );
         }
         // In the middle of a long run a stall that its fifths do not show is past.
         let long: Vec<f64> =
@@ -270,7 +282,7 @@ mod tests {
         assert!(matches!(found.verdict, Verdict::Steady(_)) && found.cut() == 0, "{found:?}");
         // 4 % are too much.
         let fast: Vec<f64> = (0..60).map(|s| 1e4 * (1.0 + f64::from(s) * 7e-4)).collect();
-        assert_eq!(verdict(&fast), Verdict::Unsettled);
+        assert_eq!(verdict(&fast), Verdict::Unsettled(Quantity::Throughput));
     }
 
     /// 5.1: of X and of L, the larger.
@@ -284,6 +296,8 @@ mod tests {
         let rising = of(&|s| if s < 45 { 1.0 + wobble(s) } else { 1.5 });
         let Verdict::Varies(gate) = rising.verdict else { panic!("{rising:?}") };
         assert_eq!(gate.of, Quantity::Latency);
+        let climbing = of(&|s| 1.0 + f64::from(s) * 0.01);
+        assert_eq!(climbing.verdict, Verdict::Unsettled(Quantity::Latency));
         // That of a second in which nothing completed is not known.
         let unknown = of(&|s| if s == 30 { f64::NAN } else { 1.0 + wobble(s) });
         assert!(matches!(unknown.verdict, Verdict::Steady(_)), "{unknown:?}");

@@ -147,7 +147,10 @@ pub(in super::super) fn sentence(span: &SpanView) -> String {
     let seconds = |intervals: usize| intervals as f64 * span.interval_s;
     let varies = match mean(rest) {
         level if level > 0.0 => {
-            format!("single intervals vary by {:.1} %", deviation(rest) / level * 100.0)
+            format!(
+                "single intervals of throughput vary by {:.1} %",
+                deviation(rest) / level * 100.0
+            )
         }
         _ => "nothing completed".to_owned(),
     };
@@ -164,16 +167,20 @@ pub(in super::super) fn sentence(span: &SpanView) -> String {
             rate(phases.after),
             seconds(found.cut()),
             match found.verdict {
-                Verdict::Varies(gate) => format!(", but it is not steady: {}", differs(&gate)),
+                Verdict::Varies(gate) => format!(
+                    ", but {} is not steady there: {}",
+                    name(gate.of).to_lowercase(),
+                    differs(&gate)
+                ),
                 _ => String::new(),
             }
         );
     }
     match (found.verdict, found.warm_up.drop) {
-        (Verdict::Unsettled, _) => {
-            "Throughput never became steady: the run was too short, or something else was at work."
-                .to_owned()
-        }
+        (Verdict::Unsettled(of), _) => format!(
+            "{} never became steady: the run was too short, or something else was at work.",
+            name(of)
+        ),
         (Verdict::Varies(gate), _) => format!(
             "{} was not steady: {}, and {varies}. Its mean says little of a longer run.",
             name(gate.of),
