@@ -18,7 +18,7 @@ pub struct Drift {
     /// Change of ln X from the first to the last of them, by a straight line.
     pub total: f64,
     /// Half the width of its 95 % interval: by the scatter of the runs about the line or, where they are too few
-    /// to tell it, by what is assumed between runs.
+    /// to tell it, by what is assumed between runs, or what all repetitions differ by if that is more.
     pub half_width: f64,
     /// Settings that were run again.
     pub settings: usize,
@@ -70,11 +70,16 @@ impl Drift {
             anchors.iter().map(|(run, y)| (run.started_s - centre_s, *y)).collect();
         let line = Line::through(&centred);
         let length = times[times.len() - 1] - times[0];
+        // What runs of one setting differ by beside any drift, where it is known to be more than is assumed.
+        let all = runs.iter().filter_map(|run| Some((run, run.usable()?.iops.ln())));
+        let seen = Slope::through(&all.collect::<Vec<Point>>())
+            .map_or(0.0, |slope| t_95(slope.freedom) * slope.scatter);
+        let reach = seen.max(NORMAL_95 * ASSUMED);
         Some(Self {
             count: anchors.len(),
             total: line.slope * length,
             half_width: (t_95(anchors.len() as f64 - 2.0) * line.slope_error * length)
-                .min(NORMAL_95 * ASSUMED / spread.sqrt() * length),
+                .min(reach / spread.sqrt() * length),
             settings: 1,
             scatter: line.deviation,
             of_one: None,
@@ -246,8 +251,9 @@ struct Slope<'a> {
     per_second: f64,
     /// Half of its 95 % interval.
     half_width: f64,
-    /// SD of ln X about it.
+    /// SD of ln X about it, and the degrees of freedom that it was estimated with.
     scatter: f64,
+    freedom: f64,
 }
 
 impl<'a> Slope<'a> {
@@ -282,6 +288,7 @@ impl<'a> Slope<'a> {
             per_second,
             half_width: t_95(known) * deviation / spread.sqrt(),
             scatter: (residual / freedom).sqrt(),
+            freedom,
         })
     }
 }
