@@ -354,7 +354,7 @@ pub(crate) fn of_span(
     remarks: &[String],
 ) -> Vec<Map<String, Value>> {
     let steady = |run: &Figures| {
-        SteadyRun::of(&run.series, run.interval_s).is_some_and(|run| run.long_enough)
+        SteadyRun::of_iops(&run.series, run.interval_s).is_some_and(|run| run.long_enough)
     };
     let singles = matches!((a, b), ([_], [_])) && circumstances != Circumstances::Later;
     let is_pair = singles && !(a.iter().chain(b).all(steady));

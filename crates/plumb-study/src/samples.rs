@@ -305,6 +305,8 @@ fn by_series(sample: &Map<String, Value>) -> Result<Estimated, SampleError> {
         None => 1.0,
         Some(value) => number(value, &|| "interval_s".to_owned())?,
     };
+    let is_iops = sample["metric"].as_str().is_some_and(|name| name.eq_ignore_ascii_case("iops"));
+    let read = if is_iops { SteadyRun::of_iops } else { SteadyRun::of };
     let mut remarks = Vec::new();
     if present(sample, "interval_s").is_none() {
         remarks.push("no `interval_s` is given: a value per second is taken".to_owned());
@@ -323,7 +325,7 @@ fn by_series(sample: &Map<String, Value>) -> Result<Estimated, SampleError> {
                 .collect::<Result<_, _>>()?
         };
         let steady: Option<Vec<SteadyRun>> =
-            series.iter().map(|run| SteadyRun::of(run, interval_s)).collect();
+            series.iter().map(|run| read(run, interval_s)).collect();
         let steady = steady
             .filter(|runs| !runs.is_empty())
             .ok_or_else(|| few_runs(format!("`{key}` has a run without intervals")))?;

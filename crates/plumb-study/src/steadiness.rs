@@ -11,6 +11,10 @@ const IOS_LEAST: f64 = 200.0;
 /// Seconds of a round of the window gate (5.1 b), where there are five of them.
 const ROUND_S: f64 = 10.0;
 
+/// How far the highest and the lowest of five rounds lie apart by chance in one of a hundred cases, in standard deviations of a round, and how far they seem to drift
+/// [Tukey: studentized range; normal law].
+const BY_CHANCE: (f64, f64) = (4.60, 3.26);
+
 /// What is steady or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
@@ -29,6 +33,8 @@ pub struct Gate {
     pub round_s: f64,
     /// What the last five rounds look like.
     pub window: Window,
+    /// I/Os of a round; infinite where the values are no rates.
+    ios: f64,
 }
 
 /// Whether what counts of a run is steady.
@@ -85,13 +91,13 @@ impl Steadiness {
             true => to_usize(floor_u64((IOS_LEAST / ios).ceil())).max(1),
             false => iops.len() + 1,
         };
-        Self::of_parts(iops, latency, interval_s, join)
+        Self::of_parts(iops, latency, interval_s, Some(join))
     }
 
     /// Of any positive value per interval.
     #[must_use]
     pub fn of_series(series: &[f64], interval_s: f64) -> Self {
-        Self::of_parts(series, &[], interval_s, 1)
+        Self::of_parts(series, &[], interval_s, None)
     }
 
     /// Whether what counts is steady, or too short to tell.
@@ -106,7 +112,10 @@ impl Steadiness {
         self.warm_up.drop + self.phases.map_or(0, |phases| phases.at)
     }
 
-    fn of_parts(iops: &[f64], latency: &[f64], interval_s: f64, join: usize) -> Self {
+    /// `rates`: of so many intervals together; `None` of values that are none.
+    fn of_parts(iops: &[f64], latency: &[f64], interval_s: f64, rates: Option<usize>) -> Self {
+        let join = rates.unwrap_or(1);
+        let part_s = interval_s * join as f64;
         let of = |(nth, iops): (usize, &f64)| {
             let latency = latency.get(nth).copied().and_then(known);
             Part { iops: *iops, latency }
@@ -124,7 +133,7 @@ impl Steadiness {
         };
         // MSER takes the half of what drifts ever so little: what passes the strict gate all along is steady.
         let is_calm = || {
-            let gates = Gate::all(&joined, interval_s * join as f64);
+            let gates = Gate::all(&joined, part_s, rates.is_some());
             !gates.is_empty() && gates.iter().all(|gate| gate.window.is_steady(Level::Strict))
         };
         let warm_up = match found.settled || !is_calm() {
@@ -138,7 +147,7 @@ impl Steadiness {
         let cut = warm_up.drop + phases.map_or(0, |phases| phases.at);
         let odd = (parts.len() - cut) % join;
         let rest: Vec<Part> = parts[cut + odd..].chunks_exact(join).map(Part::of).collect();
-        let gates = Gate::all(&rest, interval_s * join as f64);
+        let gates = Gate::all(&rest, part_s, rates.is_some());
         // What throughput does is told first.
         let is_first = |gate: &Gate| gate.used() > 1.0 && gate.of == Quantity::Throughput;
         let order =
@@ -175,7 +184,7 @@ impl Steadiness {
 
 impl Gate {
     /// Of the last five rounds of ten seconds, where there are so many, and of the whole in fifths, of throughput and latency; none of fewer than five parts.
-    fn all(parts: &[Part], part_s: f64) -> Vec<Self> {
+    fn all(parts: &[Part], part_s: f64, are_rates: bool) -> Vec<Self> {
         let fifth = parts.len() / ROUNDS;
         if fifth == 0 {
             return Vec::new();
@@ -192,15 +201,25 @@ impl Gate {
             for of in [Quantity::Throughput, Quantity::Latency] {
                 let window = Window::of(&Steadiness::values(&rounds, of));
                 let round_s = length as f64 * part_s;
-                gates.extend(window.map(|window| Self { of, round_s, window }));
+                let iops = Part::of(&rounds).iops;
+                let ios = if are_rates { iops * round_s } else { f64::INFINITY };
+                gates.extend(window.map(|window| Self { of, round_s, window, ios }));
             }
         }
         gates
     }
 
-    /// How much of what the gate allows is used: 1 at its limit.
-    fn used(&self) -> f64 {
+    /// How far rounds may differ and drift: as much as the gate allows, or chance does to so few I/Os.
+    #[must_use]
+    pub fn limits(&self) -> (f64, f64) {
         let (excursion, drift) = Level::Standard.limits();
+        let one = 1.0 / self.ios.sqrt();
+        (excursion.max(BY_CHANCE.0 * one), drift.max(BY_CHANCE.1 * one))
+    }
+
+    /// How much of that is used: 1 at its limit.
+    fn used(&self) -> f64 {
+        let (excursion, drift) = self.limits();
         let used = (self.window.excursion / excursion).max(self.window.drift / drift);
         if used.is_nan() { f64::INFINITY } else { used }
     }
@@ -220,6 +239,7 @@ fn known(latency: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::random::Random;
 
     /// A minute at 10,000 I/Os per second that differ by as much, times what `of` says of each second.
     fn minute(of: impl Fn(u32) -> f64) -> Vec<f64> {
@@ -321,6 +341,27 @@ mod tests {
         let slow_start: Vec<f64> = (0..122).map(|s| if s < 22 { 10.0 } else { 70.0 }).collect();
         let found = Steadiness::of_run(&slow_start, &[], 1.0);
         assert!((22..=26).contains(&found.cut()), "{found:?}");
+    }
+
+    /// 5.1: a round of few I/Os differs from the next by chance.
+    #[test]
+    fn chance_of_few_ios_is_no_unsteadiness() {
+        let mut random = Random::new(5, 1);
+        let mut series = |rate: f64, last: f64| -> Vec<f64> {
+            let of = |second: u32| if second < 52 { rate } else { rate * last };
+            (0..60)
+                .map(|second| (of(second) + of(second).sqrt() * random.normal()).round())
+                .collect()
+        };
+        let mut unsteady = |rate: f64, last: f64| {
+            let is = |_: &u32| !Steadiness::of_run(&series(rate, last), &[], 1.0).may_be_steady();
+            (0..100).filter(is).count()
+        };
+        for rate in [10.0, 30.0, 100.0, 1000.0] {
+            let found = unsteady(rate, 1.0);
+            assert!(found <= 6, "{rate}: {found} of 100");
+        }
+        assert!(unsteady(100.0, 0.4) >= 95 && unsteady(1000.0, 0.8) >= 95);
     }
 
     #[test]

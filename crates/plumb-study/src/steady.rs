@@ -1,6 +1,6 @@
 //! When a run has warmed up and whether it stays so (method, 5.1).
 
-use crate::stats::describe::{mean, squares};
+use crate::stats::describe::{deviation, mean, squares};
 use crate::stats::line::Line;
 use crate::{history, precision};
 
@@ -58,8 +58,9 @@ pub fn cut(series: &[f64]) -> WarmUp {
     let (before, rest) = series.split_at(found.drop);
     let first = &before[..BATCH.min(before.len())];
     let level = mean(rest);
-    // Standard errors of the rest's mean, and of that of so many of its values; none where it is too short to tell them.
-    let error = precision::of_series(rest).map_or(0.0, |interval| interval.error);
+    // Standard errors of the rest's mean, and of that of so many of its values; where it is too short to tell how these resemble each other, as if they did not.
+    let alone = || deviation(rest) / (rest.len() as f64).sqrt();
+    let error = precision::of_series(rest).map_or_else(alone, |interval| interval.error);
     let is_off = |part: &[f64]| {
         let share = rest.len() as f64 / part.len() as f64;
         let chance = error * (share + 1.0).sqrt();

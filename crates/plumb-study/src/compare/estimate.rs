@@ -153,14 +153,20 @@ pub fn independent(baseline: &[f64], candidate: &[f64]) -> Option<Estimate> {
     let runs = (a.len(), b.len());
     let mut estimate = Estimate::new(design, runs, mean(&b) - mean(&a), error, freedom);
     estimate.run_deviation = pooled(&a, &b).sqrt();
-    if a.len().min(b.len()) >= RANKS_FROM {
-        estimate.second_opinion = hodges_lehmann(&a, &b);
-    }
+    estimate.second_opinion = ranks(&a, &b);
     Some(estimate)
 }
 
+/// The second opinion on logarithms, from six runs a side on.
+pub(super) fn ranks(a: &[f64], b: &[f64]) -> Option<Shift> {
+    if a.len().min(b.len()) < RANKS_FROM {
+        return None;
+    }
+    hodges_lehmann(a, b)
+}
+
 /// Variance between runs of both sides.
-fn pooled(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn pooled(a: &[f64], b: &[f64]) -> f64 {
     (squares(a) + squares(b)) / (a.len() as f64 + b.len() as f64 - 2.0)
 }
 

@@ -17,7 +17,10 @@ pub use metric::Metric;
 pub use pooled::Between;
 pub use series::{SteadyRun, of_series};
 
+use plumb_units::convert::to_u64;
+
 use crate::repetitions;
+use crate::stats::distribution::t_95;
 
 /// The verdict on a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,10 +162,29 @@ pub fn judge(estimate: Estimate, metric: &Metric) -> Comparison {
             verdict = Verdict::Unclear;
         }
     }
-    let needed = (verdict == Verdict::Unclear)
-        .then(|| repetitions::needed(estimate.run_deviation, metric.delta));
+    let is_unclear = verdict == Verdict::Unclear;
+    let needed = is_unclear.then(|| needed(&estimate, metric.delta)).flatten();
     let p = estimate.p();
     Comparison { verdict, effect, interval, p, delta: metric.delta, estimate, floor, needed, notes }
+}
+
+/// Runs per side beyond which none are advised.
+const RUNS_MOST: u64 = 1000;
+
+/// Runs per side that 5.3 asks for; where there are as many already, those that tell if all goes on as it is. `None` where the effect is about what matters, and no
+/// number would.
+fn needed(estimate: &Estimate, delta: f64) -> Option<u64> {
+    let had = to_u64(estimate.runs.0.min(estimate.runs.1));
+    let by_rule = repetitions::needed(estimate.run_deviation, delta);
+    if by_rule > had {
+        return Some(by_rule);
+    }
+    let (effect, delta) = (estimate.difference.abs(), delta.ln_1p());
+    (had + 1..=RUNS_MOST).find(|runs| {
+        let freedom = 2.0 * (*runs as f64 - 1.0);
+        let reach = t_95(freedom) * estimate.run_deviation * (2.0 / *runs as f64).sqrt();
+        if effect >= delta { effect > reach } else { effect + reach < delta }
+    })
 }
 
 #[cfg(test)]

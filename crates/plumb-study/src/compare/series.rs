@@ -27,9 +27,20 @@ impl SteadyRun {
     /// Reads a series of positive values; `None` for an empty one.
     #[must_use]
     pub fn of(series: &[f64], interval_s: f64) -> Option<Self> {
+        let is_steady = Steadiness::of_series(series, interval_s).may_be_steady();
+        Some(Self { is_steady, ..Self::whatever_its_steadiness(series, interval_s)? })
+    }
+
+    /// The same of I/Os per second, of which so few may fall in an interval that these differ by chance (5.1).
+    #[must_use]
+    pub fn of_iops(series: &[f64], interval_s: f64) -> Option<Self> {
+        let is_steady = Steadiness::of_run(series, &[], interval_s).may_be_steady();
+        Some(Self { is_steady, ..Self::whatever_its_steadiness(series, interval_s)? })
+    }
+
+    fn whatever_its_steadiness(series: &[f64], interval_s: f64) -> Option<Self> {
         let warm_up = steady::warm_up(series);
         let phases = steady::two_phases(&series[warm_up.drop..], interval_s);
-        let is_steady = Steadiness::of_series(series, interval_s).may_be_steady();
         let dropped = warm_up.drop + phases.map_or(0, |phases| phases.at);
         let part = series.get(dropped..).filter(|part| !part.is_empty())?;
         let interval = precision::of_series(part);
@@ -38,7 +49,7 @@ impl SteadyRun {
             error: interval
                 .map_or_else(|| deviation(part) / (part.len() as f64).sqrt(), |i| i.error),
             dropped,
-            is_steady,
+            is_steady: true,
             two_phases: phases.is_some(),
             long_enough: interval.is_some_and(|interval| interval.is_long_enough()),
         })
@@ -98,6 +109,22 @@ mod tests {
         assert_eq!((run.dropped, run.is_steady, run.two_phases), (20, true, false));
         assert!((run.mean - 1000.0).abs() < 2.0 && run.long_enough);
         assert_eq!(SteadyRun::of(&[], 1.0), None);
+    }
+
+    /// A disk of three or thirty I/Os per second differs by chance from round to round.
+    #[test]
+    fn series_of_few_ios_are_not_called_unsteady() {
+        let few: Vec<f64> = (0..60).map(|s| if s / 10 % 2 == 0 { 2.2 } else { 2.8 }).collect();
+        let is_steady = |run: Option<SteadyRun>| run.expect("a series").is_steady;
+        assert!(!is_steady(SteadyRun::of(&few, 1.0)));
+        assert!(is_steady(SteadyRun::of_iops(&few, 1.0)));
+        // 220 and 280 in ten seconds each are within what chance does to so few.
+        let some: Vec<f64> = few.iter().map(|rate| 10.0 * rate).collect();
+        assert!(is_steady(SteadyRun::of_iops(&some, 1.0)));
+        let many: Vec<f64> = few.iter().map(|rate| 1000.0 * rate).collect();
+        assert!(!is_steady(SteadyRun::of_iops(&many, 1.0)));
+        let falls: Vec<f64> = (0..60).map(|s| if s < 52 { 1e4 } else { 5e3 }).collect();
+        assert!(!is_steady(SteadyRun::of_iops(&falls, 1.0)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Rule, evidence, number, object};
 use crate::compare::{self, Comparison, Design, Metric, Verdict};
+use crate::repetitions;
 
 /// What was compared, as it was given.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,11 +33,21 @@ pub fn of_comparison(found: &Comparison, metric: &Metric, subject: &Subject) -> 
     }
     let mut notes = subject.remarks.clone();
     notes.extend(found.notes.iter().cloned());
-    if let Some(needed) = found.needed {
-        notes.push(format!(
+    let by_rule = repetitions::needed(estimate.run_deviation, found.delta);
+    match found.needed {
+        Some(needed) if needed == by_rule => notes.push(format!(
             "to tell a difference of {:.1} % from none take {needed} runs per side",
             found.delta * 100.0
-        ));
+        )),
+        Some(needed) => notes.push(format!(
+            "if they go on as they are, {needed} runs per side tell whether it is {:.1} % or more",
+            found.delta * 100.0
+        )),
+        None if found.verdict == Verdict::Unclear => notes.push(format!(
+            "it is about the {:.1} % that matter: more runs alone would hardly tell",
+            found.delta * 100.0
+        )),
+        None => {}
     }
     let says_no_change = matches!(found.verdict, Verdict::Same | Verdict::Unclear);
     if let Some(least) = compare::detectable(found).filter(|_| says_no_change) {

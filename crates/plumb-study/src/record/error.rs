@@ -7,7 +7,7 @@ use crate::stats::distribution::normal_quantile;
 
 /// Of its throughput, by batch means; 0 where its series is not long enough to tell.
 pub(super) fn of_rate(run: &Figures) -> f64 {
-    SteadyRun::of(&run.series, run.interval_s)
+    SteadyRun::of_iops(&run.series, run.interval_s)
         .filter(|steady| steady.mean > 0.0)
         .map_or(0.0, |steady| steady.error / steady.mean)
 }

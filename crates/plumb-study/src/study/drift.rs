@@ -46,6 +46,8 @@ const CONTRADICTS: f64 = 1.5;
 const SCATTER_MOST: f64 = 0.1;
 /// Drift that is told.
 const TOLD: f64 = 0.02;
+/// Half width of its interval beyond which nobody knows whether a device stayed the same.
+const KNOWN: f64 = 0.05;
 /// Drift that spoils a sweep.
 const SPOILS: f64 = 0.10;
 
@@ -130,16 +132,16 @@ impl Drift {
         is_told && is_line
     }
 
-    /// Whether it may be more than 2 %, but chance as well.
+    /// Whether it may be more than 2 %, but chance as well; or so much more that nothing is known.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.total.abs() > TOLD && !self.is_real()
+        (self.total.abs() > TOLD || self.half_width > KNOWN) && !self.is_real()
     }
 
     /// Whether it is so much that the study is not to be relied on.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
-        self.is_real() && self.total.abs() > SPOILS
+        self.is_real() && self.total.exp_m1().abs() > SPOILS
     }
 
     /// The change in percent, as it is told.

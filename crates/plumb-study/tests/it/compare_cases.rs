@@ -236,21 +236,21 @@ fn changes_just_above_what_matters_are_found_as_often_as_they_are_seen_to_be() {
     against_ceiling(&score, ceiling / changed);
 }
 
-/// How often a difference of which 5.3 says that nine of ten are found is told as better, of runs that are drawn.
+/// How often a difference that a comparison says to be found in nine of ten cases is told as better, of runs that are drawn like those that it was told of.
 fn share_found(each: usize, deviation: f64, delta: f64) -> f64 {
     let metric = Metric { delta, ..Metric::named("iops", true) };
     let mut random = Random::seeded(u64::try_from(each).expect("few"));
-    let mut draw = |mean: f64| -> Vec<f64> {
-        (0..each).map(|_| (mean + deviation * random.normal()).exp()).collect()
-    };
-    // Some that are known to differ by that.
-    let mut known = compare::independent(&draw(9.0), &draw(9.0)).expect("runs of both");
-    known.run_deviation = deviation;
-    let difference = compare::detectable(&compare::judge(known, &metric)).expect("runs of both");
-    let found = (0..2000).filter(|_| {
-        let (baseline, candidate) = (draw(9.0), draw(9.0 + difference.ln_1p()));
+    let mut compared = |difference: f64| {
+        let mut draw = |mean: f64| -> Vec<f64> {
+            (0..each).map(|_| (mean + deviation * random.normal()).exp()).collect()
+        };
+        let (baseline, candidate) = (draw(9.0), draw(9.0 + difference));
         let estimate = compare::independent(&baseline, &candidate).expect("runs of both");
-        compare::judge(estimate, &metric).verdict == Verdict::Better
+        compare::judge(estimate, &metric)
+    };
+    let found = (0..2000).filter(|_| {
+        let told = compare::detectable(&compared(0.0)).expect("runs of both");
+        compared(told.ln_1p()).verdict == Verdict::Better
     });
     found.count() as f64 / 2000.0
 }
@@ -258,11 +258,17 @@ fn share_found(each: usize, deviation: f64, delta: f64) -> f64 {
 /// 5.3, "printed with the detectable difference": few runs know little of how far they differ, and a verdict asks for a relevant effect (6.2).
 #[test]
 fn what_is_said_to_be_found_in_nine_of_ten_cases_is() {
+    let mut off = Vec::new();
     for each in [2, 3, 5, 8, 20] {
         for deviation in [0.004, 0.01, 0.03] {
             let share = share_found(each, deviation, 0.02);
             println!("{each} runs a side, {deviation}: {share:.3} found");
-            assert!((0.87..=0.93).contains(&share), "{each}, {deviation}: {share}");
+            // No smaller an error is taken for runs than for few of a quiet device: more are found.
+            let most = if deviation < 0.01 { 0.95 } else { 0.93 };
+            if !(0.87..=most).contains(&share) {
+                off.push((each, deviation, share));
+            }
         }
     }
+    assert!(off.is_empty(), "{off:?}");
 }

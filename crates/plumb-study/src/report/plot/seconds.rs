@@ -9,7 +9,6 @@ use super::{Data, Plot};
 use crate::precision;
 use crate::stats::describe::{deviation, mean};
 use crate::steadiness::{Gate, Quantity, Steadiness, Verdict};
-use crate::steady::Level;
 
 /// Points that a plot shows at most; more are averaged.
 const POINTS_MOST: usize = 400;
@@ -207,7 +206,7 @@ fn name(quantity: Quantity) -> &'static str {
 
 /// What the window gate found, and what it allows.
 fn differs(gate: &Gate) -> String {
-    let (excursion, drift) = Level::Standard.limits();
+    let (excursion, drift) = gate.limits();
     let what = format!("five rounds of {} s", decimals(gate.round_s));
     let percent = |part: f64| part * 100.0;
     match gate.window.excursion > excursion {

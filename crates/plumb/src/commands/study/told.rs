@@ -243,7 +243,8 @@ pub(in crate::commands) fn text(findings: &Findings, study: &Study) -> String {
         State::Partial => "not finished",
     };
     let runs = number_of(findings.runs, "run");
-    text.push_str(&match findings.runs == findings.runs_exhaustive {
+    // What runs everything is no less than an exhaustive plan.
+    text.push_str(&match findings.runs >= findings.runs_exhaustive {
         true => format!("{state}; {runs}\n"),
         false => format!("{state}; {runs} (an exhaustive plan: {})\n", findings.runs_exhaustive),
     });
