@@ -39,6 +39,10 @@ use trend::Trend;
 pub(crate) const PAGE_EXTENTS: u32 = 256;
 /// Hours after the end of the first window that had a load, with a plan made of it, until extents are taken to be where they should be.
 const SETTLED_H: u64 = 42;
+/// A load that begins before is taken to have begun with the map.
+const EARLY_H: u64 = 48;
+/// Hours after that end until what was chosen on the first two days has been followed for one.
+const NEW_H: u64 = 72;
 /// The same until what became of extents is known from more than the first marks, whatever the windows: with daily runs the plan five days after it knows of the
 /// second ones.
 const OUTCOMES_H: u64 = 100;
@@ -354,6 +358,12 @@ impl HeatMap {
         self.is_loaded_since(OUTCOMES_H)
     }
 
+    /// Whether the first window that had a load ended so lately that nothing of what was chosen since has been seen for a day by now.
+    #[must_use]
+    pub(crate) fn is_new(&self) -> bool {
+        !self.is_loaded_since(NEW_H)
+    }
+
     fn is_loaded_since(&self, hours: u64) -> bool {
         self.first_window.is_some_and(|first| self.epoch.saturating_sub(first) >= hours)
     }
@@ -375,7 +385,9 @@ impl HeatMap {
     /// becomes of them.
     pub fn begin_window_of(&mut self, is_fast: impl Fn(u32) -> Option<bool>) {
         if self.first_window.is_none() && self.is_loaded(&is_fast) {
-            self.first_window = Some(self.epoch);
+            // One that comes on a map's first two days counts from the map's beginning: few files may be asked for in a day.
+            let hours = self.window_hours().filter(|_| self.epoch <= EARLY_H);
+            self.first_window = Some(hours.unwrap_or(self.epoch));
         }
         let (hours, half_life) = (self.window_hours(), self.settings.half_life_hours);
         let (trend, dispersion) = (self.trend(), self.varies());

@@ -9,7 +9,9 @@ use crate::format::bytes::{Reader, Writer};
 use crate::format::checksum::crc;
 use crate::heat::HeatMap;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOV4");
+const MAGIC: u64 = u64::from_le_bytes(*b"PLUMMOV5");
+/// Without how what swaps gained came, as it was before that was looked at.
+const MAGIC_4: u64 = u64::from_le_bytes(*b"PLUMMOV4");
 /// Without what swaps went on to gain, as it was before that was looked at.
 const MAGIC_3: u64 = u64::from_le_bytes(*b"PLUMMOV3");
 /// Without those that take turns, too.
@@ -96,6 +98,12 @@ impl MoveHistory {
         *byte = *byte & !(0xf << shift) | value << shift;
     }
 
+    /// It knows of swaps that gained what was expected, for tests of plans.
+    #[cfg(test)]
+    pub(super) fn with_gains(self) -> Self {
+        Self { gains: Gains::as_expected(), ..self }
+    }
+
     /// Some extents that moved, for tests of what is read of it.
     #[cfg(test)]
     pub(crate) fn sample() -> Self {
@@ -148,7 +156,7 @@ impl MoveHistory {
         }
         let mut from = Reader(body);
         let magic = from.u64()?;
-        if ![MAGIC, MAGIC_3, MAGIC_2, MAGIC_1].contains(&magic) {
+        if ![MAGIC, MAGIC_4, MAGIC_3, MAGIC_2, MAGIC_1].contains(&magic) {
             return None;
         }
         let mut history = Self::new();
@@ -164,11 +172,14 @@ impl MoveHistory {
         if magic != MAGIC_1 {
             history.ration = Ration::restore(&mut from)?;
         }
-        if [MAGIC, MAGIC_3].contains(&magic) {
+        if [MAGIC, MAGIC_4, MAGIC_3].contains(&magic) {
             history.turns = Turns::restore(&mut from)?;
         }
         if magic == MAGIC {
             history.gains = Gains::restore(&mut from)?;
+        }
+        if magic == MAGIC_4 {
+            Gains::skip_old(&mut from)?;
         }
         while let Some(extent) = from.u32() {
             let value = from.u8()?;
@@ -250,8 +261,8 @@ impl MoveHistory {
     }
 
     /// What swaps that looked sure have gained of late of what they were to gain, 0 or more, where that is too little: then none is made beyond the ration.
-    pub(super) fn little_gains(&self) -> Option<f64> {
-        self.gains.little()
+    pub(super) fn little_gains(&self, heat: &HeatMap) -> Option<f64> {
+        self.gains.little(heat)
     }
 
     /// Whether an extent takes turns with others: it was hot when it moved up, and not on the day after.

@@ -286,7 +286,7 @@ impl<'a> Course<'a> {
             put_off: Vec::new(),
             put_off_ios: 0,
             sure: Vec::new(),
-            little_gains: request.history.little_gains(),
+            little_gains: request.history.little_gains(request.heat),
             turns: 0,
             turns_ios: 0,
             wanted: [0; 2],

@@ -178,12 +178,16 @@ mod tests {
             let plan = planned_beside(100, hours, history, limits);
             (plan.within_budget(TierName::Performance), plan.put_off.len(), plan.budget_spent)
         };
-        let mut history = MoveHistory::new();
+        let mut history = MoveHistory::new().with_gains();
         assert_eq!(told(24, &history, none), (23, 0, false), "the second day's plan places");
         assert_eq!(told(48, &history, none), (9, 14, false), "nine of 1,000");
         history.spend(&up(10), &settled(), 1000);
         assert_eq!(told(48, &history, none), (3, 20, false), "what is sure never waits");
         assert_eq!(told(72, &history, none), (9, 14, false));
+        // Where nothing is known to have gained nothing is sure.
+        let mut knows_nothing = MoveHistory::new();
+        knows_nothing.spend(&up(10), &settled(), 1000);
+        assert_eq!(told(48, &knows_nothing, none), (0, 23, false));
         // What waits takes nothing of a budget.
         let two = PlanLimits { promoted: 2, ..none };
         assert_eq!(told(48, &history, two).0, 2);
@@ -192,7 +196,7 @@ mod tests {
     /// Where it is much of what hosts ask for it is another load, and does not wait; a budget holds for it.
     #[test]
     fn another_load_does_not_wait() {
-        let mut history = MoveHistory::new();
+        let mut history = MoveHistory::new().with_gains();
         history.spend(&up(10), &settled(), 1000);
         let told = |others, limits| {
             let plan = planned_beside(others, 48, &history, limits);
