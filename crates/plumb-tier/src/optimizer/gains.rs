@@ -159,19 +159,25 @@ impl Known {
 
     /// What was gained, as a part of what was expected, and as much of it as is known. `None` where nothing is.
     fn part(&self) -> Option<(f64, f64)> {
+        let (part, off) = self.between()?;
+        let within = DEVIATIONS_WITHIN * self.within.sqrt();
+        Some((part, part - off.min(within / self.expected)))
+    }
+
+    /// The same part, and how far it may be off by what those of several times gained: that of a ratio of sums of independent ones. What two times tell is nothing, as
+    /// both may be luck.
+    fn between(&self) -> Option<(f64, f64)> {
         if self.expected <= 0.0 {
             return None;
         }
         let part = self.won / self.expected;
         let [squares, products, won_squares] = self.squares;
-        // That of a ratio of sums of independent ones: what two times tell is nothing, as both may be luck.
         let rest = (won_squares - 2.0 * part * products + part * part * squares).max(0.0);
-        let between = match self.count > 2.0 {
+        let off = match self.count > 2.0 {
             true => DEVIATIONS * (rest * self.count / (self.count - 2.0)).sqrt(),
             false => self.won,
         };
-        let within = DEVIATIONS_WITHIN * self.within.sqrt();
-        Some((part, part - between.min(within) / self.expected))
+        Some((part, off / self.expected))
     }
 }
 
@@ -204,10 +210,10 @@ impl Gains {
 
     /// As much as is known of what the newest days' gained of what they were to gain: where all of them did, another load has begun since.
     fn newest_days(&self) -> Option<f64> {
-        let all = (self.days.len() == DAYS).then(|| {
-            self.days.iter().fold(Known::default(), |sum, one| sum.and(1.0, one))
-        })?;
-        Some(all.part()?.1)
+        let all = (self.days.len() == DAYS)
+            .then(|| self.days.iter().fold(Known::default(), |sum, one| sum.and(1.0, one)))?;
+        let (part, off) = all.between()?;
+        Some(part - off)
     }
 
     /// A plan has been made, with these swaps that look sure. `ends`: with it the window of the heat map ends, whose counts are there yet.
@@ -453,7 +459,9 @@ mod tests {
         let mut both = Course::new();
         let all: Vec<u32> = some.iter().flat_map(|up| [*up, up - 1000]).collect();
         both.hours(24, &some, 500).run(&some);
-        (0..4).for_each(|_| { both.hours(24, &all, 500).run(&some); });
+        (0..4).for_each(|_| {
+            both.hours(24, &all, 500).run(&some);
+        });
         assert_eq!(both.little(), Some(0.0));
     }
 
@@ -468,7 +476,9 @@ mod tests {
         // Nor is what those win that were chosen a loss for ever: as many that gain make up for what was lost.
         let others: Vec<u32> = some.iter().map(|up| up - 1000).collect();
         course.hours(24, &some, 500).run(&some).hours(24, &others, 5000).run(&some);
-        (0..4).for_each(|_| { course.hours(24, &some, 500).run(&some); });
+        (0..4).for_each(|_| {
+            course.hours(24, &some, 500).run(&some);
+        });
         assert_eq!(course.little(), None);
     }
 
@@ -524,7 +534,9 @@ mod tests {
             course.hours(6, &[], 0).run(&[]).hours(6, &[], 0).run(&[]);
             course.hours(6, &some, 100).plan(&some, false);
             course.run(&some).hours(6, &some, 100).run(&some);
-            ios.into_iter().for_each(|ios| { course.hours(6, &some, ios).run(&some); });
+            ios.into_iter().for_each(|ios| {
+                course.hours(6, &some, ios).run(&some);
+            });
             course
         };
         let steady = told([100; 4]);
