@@ -91,7 +91,7 @@ fn check(files: Files, days: u64) {
     let (_, tier) = files.space();
     for (when, seed) in RUNS.into_iter().flat_map(|when| (1..=2).map(move |seed| (when, seed))) {
         let found = replay(files, (days, when), seed, |_, _| 0.0);
-        // In continuous mode a large file that comes again is luck of all times at which it was chosen, on single days (0359): there the third and fourth day count.
+        // In continuous mode a large file that comes again is luck of all times at which it was chosen, on single days (0361): there the third and fourth day count.
         let end = match when {
             When::Quarters if files.extents == 256 => 4,
             _ => found.len(),
@@ -118,7 +118,7 @@ fn files_that_are_asked_for_seldom_move_one_percent_a_day_at_most() {
     }
 }
 
-/// Few and large ones, whose extents are neighbours, or as far apart as there are files: what comes to one of them once more is luck of all its extents (0359).
+/// Few and large ones, whose extents are neighbours, or as far apart as there are files: what comes to one of them once more is luck of all its extents (0361).
 #[test]
 fn nor_do_few_large_files_whose_extents_lie_anywhere() {
     for apart in [1, LARGE] {
