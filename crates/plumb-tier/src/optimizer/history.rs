@@ -306,3 +306,54 @@ fn aged(nibble: u8) -> u8 {
         runs => nibble & 4 | (runs + 1),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of an earlier format with this, up to where its extents begin.
+    fn earlier(magic: u64, history: &MoveHistory, more: impl Fn(&mut Writer)) -> Vec<u8> {
+        let mut out = Writer(Vec::new());
+        out.u64(magic);
+        for run in &history.runs {
+            [run.moved, run.promoted, run.demoted_again].iter().for_each(|count| out.u64(*count));
+        }
+        out.u8(u8::from(history.guarded));
+        more(&mut out);
+        for (extent, value) in [(0, 5), (9, 2), (3 * PAGE, 3)] {
+            out.u32(extent);
+            out.u8(value);
+        }
+        let sum = crc(0, &out.0);
+        out.u32(sum);
+        out.0
+    }
+
+    /// What an update finds is read: an earlier format knows less, and nothing else of it is lost.
+    #[test]
+    fn histories_of_earlier_formats_are_read() {
+        let sample = MoveHistory::sample();
+        let with_turns = MoveHistory { gains: Gains::default(), ..sample.clone() };
+        let fourth = earlier(MAGIC_4, &sample, |out| {
+            sample.ration.save(out);
+            sample.turns.save(out);
+            // Sums, when it began and was learned, and two pairs of 28 bytes.
+            (0..6_u32).for_each(|sum| out.u64(f64::from(sum).to_bits()));
+            out.u8(1);
+            [3, 9, 2].iter().for_each(|value| out.u64(*value));
+            (0..14).for_each(|value| out.u32(value));
+        });
+        assert_eq!(MoveHistory::restore(&fourth), Some(with_turns.clone()));
+        let third = earlier(MAGIC_3, &sample, |out| {
+            sample.ration.save(out);
+            sample.turns.save(out);
+        });
+        assert_eq!(MoveHistory::restore(&third), Some(with_turns.clone()));
+        let without = MoveHistory { turns: Turns::default(), ..with_turns };
+        let second = earlier(MAGIC_2, &sample, |out| sample.ration.save(out));
+        assert_eq!(MoveHistory::restore(&second), Some(without.clone()));
+        let first = earlier(MAGIC_1, &sample, |_| {});
+        assert_eq!(MoveHistory::restore(&first), Some(without));
+        assert_eq!(MoveHistory::restore(&sample.save()), Some(sample));
+    }
+}
