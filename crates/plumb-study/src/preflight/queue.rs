@@ -64,9 +64,16 @@ pub(super) fn scheduler(scene: &Scene) -> Check {
     caps.extend(costs.map(|line| format!("the cost model io.cost.qos: {line}")));
     caps.extend(first_version(scene, &own));
     let mut seen = Vec::new();
+    let mut unseen = Vec::new();
+    if scene.tree.text("/proc/self/cgroup").is_none() {
+        unseen.push("which cgroup limits this process".to_owned());
+    }
     for disk in scene.target.disks(scene.tree) {
         let queue = format!("/sys/dev/block/{}/queue", disk.number);
         let facts = DiskFacts::read(scene.tree, &disk);
+        if facts.scheduler.is_none() && scene.tree.text(format!("{queue}/nr_requests")).is_none() {
+            unseen.push(format!("the queue of {}", disk.name));
+        }
         let word = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
         let file = |name: &str| word(scene.tree.text(format!("{queue}/{name}")));
         seen.push(format!(
@@ -95,6 +102,11 @@ pub(super) fn scheduler(scene: &Scene) -> Check {
             evidence,
             "look at the settings where the disks are",
         );
+    }
+    if !unseen.is_empty() {
+        let evidence = format!("{} cannot be seen; {}", unseen.join(" and "), seen.join("; "));
+        let remedy = "look where /sys and /proc of the host are readable";
+        return Check::new(ID, Verdict::Unknown, evidence, remedy);
     }
     Check::ok(ID, seen.join("; "))
 }

@@ -497,6 +497,26 @@ fn tiers() {
     }
 }
 
+/// 2.1: what cannot be seen is never silently fine.
+#[test]
+fn queues_and_groups_that_cannot_be_seen_are_unknown() {
+    let scheduler = |machine: &Machine| {
+        let found = machine.checks().into_iter().find(|check| check.id == "scheduler");
+        found.expect("it is always there")
+    };
+    assert_eq!(scheduler(&Machine::sound()).verdict, Verdict::Ok);
+    let machine = Machine::sound();
+    std::fs::remove_file(machine.place("/proc/self/cgroup")).expect("it was there");
+    let found = scheduler(&machine);
+    assert_eq!(found.verdict, Verdict::Unknown);
+    assert!(found.evidence.contains("which cgroup limits this process"), "{}", found.evidence);
+    let machine = Machine::sound();
+    std::fs::remove_dir_all(machine.place("/sys/devices/block/vda/queue")).expect("it was there");
+    let found = scheduler(&machine);
+    assert_eq!(found.verdict, Verdict::Unknown);
+    assert!(found.evidence.contains("the queue of vda cannot be seen"), "{}", found.evidence);
+}
+
 #[test]
 fn queues() {
     fault("write-cache", Verdict::Note, "loses it", &[(&vda("queue/write_cache"), "write back")]);

@@ -128,6 +128,8 @@ pub struct Best {
     /// Whether some of the set may be worse by 2 % or more, for all that the runs tell, its own and those of its neighbours
     /// where one load is split between threads.
     pub is_unclear: bool,
+    /// What runs that came later would choose instead; what is chosen stays, as later steps rest on it.
+    pub moved: Option<usize>,
     /// Whether some of the set were run once.
     pub is_single: bool,
     /// What to repeat before the choice is relied on: itself, and the strongest of those that can be compared with each other.
@@ -351,7 +353,18 @@ pub fn choose_best(candidates: &[Candidate], noise: Option<Noise>) -> Option<Bes
         run.iter().copied().filter(|index| *index != chosen && is_usual(index)).max_by(higher);
     let mut repeat: Vec<usize> = rival.into_iter().chain([chosen]).collect();
     repeat.sort_unstable();
-    Some(Best { best, chosen, set, standing, noise, is_unclear, is_single, repeat, against })
+    Some(Best {
+        best,
+        chosen,
+        set,
+        standing,
+        noise,
+        is_unclear,
+        moved: None,
+        is_single,
+        repeat,
+        against,
+    })
 }
 
 /// The lowest that each of a set may be relative to the best, in ln X. Throughput of one load over threads is taken to rise, be

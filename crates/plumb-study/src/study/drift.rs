@@ -17,8 +17,8 @@ pub struct Drift {
     pub count: usize,
     /// Change of ln X from the first to the last of them, by a straight line.
     pub total: f64,
-    /// Half the width of its 95 % interval: by the scatter of the runs about the line or, where they are too few
-    /// to tell it, by what is assumed between runs, or what all repetitions differ by if that is more.
+    /// Half the width of its 95 % interval: by what all repetitions of the study differ by beside it; where they are too few,
+    /// by the scatter of the runs about the line, or what is assumed between runs.
     pub half_width: f64,
     /// Settings that were run again.
     pub settings: usize,
@@ -46,6 +46,8 @@ const CONTRADICTS: f64 = 1.5;
 const SCATTER_MOST: f64 = 0.1;
 /// Drift that is told.
 const TOLD: f64 = 0.02;
+/// Degrees of freedom from which on repetitions tell what runs differ by.
+const KNOWN_FREEDOM: f64 = 4.0;
 /// Half width of its interval beyond which nobody knows whether a device stayed the same.
 const KNOWN: f64 = 0.05;
 /// Drift that spoils a sweep.
@@ -72,16 +74,19 @@ impl Drift {
             anchors.iter().map(|(run, y)| (run.started_s - centre_s, *y)).collect();
         let line = Line::through(&centred);
         let length = times[times.len() - 1] - times[0];
-        // What runs of one setting differ by beside any drift, where it is known to be more than is assumed.
+        let own = t_95(anchors.len() as f64 - 2.0) * line.slope_error * length;
+        // What runs of one setting differ by beside any drift, where enough of them tell it: three that lie on a line by chance know nothing of it.
         let all = runs.iter().filter_map(|run| Some((run, run.usable()?.iops.ln())));
-        let seen = Slope::through(&all.collect::<Vec<Point>>())
-            .map_or(0.0, |slope| t_95(slope.freedom) * slope.scatter);
-        let reach = seen.max(NORMAL_95 * ASSUMED);
+        let all = Slope::through(&all.collect::<Vec<Point>>());
+        let known = all.filter(|slope| slope.freedom >= KNOWN_FREEDOM);
+        let half_width = match known {
+            Some(slope) => t_95(slope.freedom) * slope.scatter / spread.sqrt() * length,
+            None => own.min(NORMAL_95 * ASSUMED / spread.sqrt() * length),
+        };
         Some(Self {
             count: anchors.len(),
             total: line.slope * length,
-            half_width: (t_95(anchors.len() as f64 - 2.0) * line.slope_error * length)
-                .min(reach / spread.sqrt() * length),
+            half_width,
             settings: 1,
             scatter: line.deviation,
             of_one: None,
@@ -168,15 +173,17 @@ impl Drift {
             _ if self.is_open() => "unclear",
             _ => "stable",
         };
-        let (percent, half) = (self.percent(), self.half_width * 100.0);
+        let percent = self.percent();
+        let (low, high) = (self.total - self.half_width, self.total + self.half_width);
+        let range = format!("{:+.1} to {:+.1} %", low.exp_m1() * 100.0, high.exp_m1() * 100.0);
         let is_one = self.settings == 1;
         let of_them = if is_one { "it".to_owned() } else { format!("{} settings", self.settings) };
         let sentence = match (verdict, is_one) {
             ("stable", true) => format!(
-                "The reference setting stayed the same: {percent:+.1} % from first to last, ±{half:.1} %."
+                "The reference setting stayed the same: {percent:+.1} % from first to last ({range})."
             ),
             ("stable", false) => format!(
-                "What was run again stayed the same: {percent:+.1} % from first to last, ±{half:.1} %."
+                "What was run again stayed the same: {percent:+.1} % from first to last ({range})."
             ),
             ("unclear", _) if self.of_one.is_some() => format!(
                 "Whether the device changed cannot be told: {percent:+.1} % from first to last, which run {} alone says. Nothing \
@@ -185,7 +192,7 @@ impl Drift {
             ),
             ("unclear", _) => format!(
                 "Whether the device changed cannot be told: {} moved by {percent:+.1} % from first to \
-                 last, ±{half:.1} %, over {} runs of {of_them} that lie {:.1} % (SD) off that line. Nothing is taken out of the figures; repeat the {kind} with more \
+                 last ({range}), over {} runs of {of_them} that lie {:.1} % (SD) off that line. Nothing is taken out of the figures; repeat the {kind} with more \
                  runs.",
                 if is_one { "the reference setting" } else { "what was run again" },
                 self.count,
@@ -202,7 +209,6 @@ impl Drift {
         let mut decision: Map<String, Value> =
             decision::plain(Rule::Drift, "drift", verdict, &sentence);
         decision.insert("value".to_owned(), json!(self.total.exp_m1()));
-        let (low, high) = (self.total - self.half_width, self.total + self.half_width);
         decision.insert("interval".to_owned(), json!([low.exp_m1(), high.exp_m1()]));
         let (name, arithmetic) = match is_one {
             true => ("anchors", "ln X ~ time, least squares"),
@@ -215,7 +221,7 @@ impl Drift {
             json!([
                 { "name": name, "value": self.count, "arithmetic": arithmetic },
                 { "name": "slope_percent_per_hour", "value": self.per_second * 3600.0 * 100.0,
-                  "arithmetic": format!("{percent:+.2} % from the first to the last of them, ±{half:.2} % (95 %)") },
+                  "arithmetic": format!("{percent:+.2} % from the first to the last of them, {range} (95 %)") },
                 { "name": "scatter_percent", "value": self.scatter * 100.0, "arithmetic": "SD of ln X about that line" },
             ]),
         );

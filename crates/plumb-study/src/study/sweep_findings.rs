@@ -21,7 +21,7 @@ use crate::decision;
 use crate::findings::Layout;
 use crate::knee::{self, Flag, Knee, Marks, Options, Row, Verdict};
 use crate::percentile::{self, Mark};
-use crate::stats::describe::{deviation, median};
+use crate::stats::describe::{deviation, mean, median};
 use crate::stats::distribution::t_95;
 
 /// What the findings are told of beside plan and runs.
@@ -192,7 +192,8 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
     let found = choose_best(&candidates, None)?;
     let label = |index: usize| candidates[index].label.clone();
     let set: Vec<String> = found.set.iter().map(|index| label(*index)).collect();
-    let level = |index: usize| median(&candidates[index].iops);
+    // As they are judged, and drawn.
+    let level = |index: usize| geometric(&candidates[index].iops);
     let mut reason = format!(
         "{} has most, {:.0} I/Os per second; {} of {} settings are not worse, and of those that were not seen to give 5 % less \
          {} is the one with fewest outstanding I/Os",
@@ -237,6 +238,11 @@ fn best(workload: &Workload, all: &[Setting], runs: &[RunRecord]) -> Option<(Fin
         table: Some(table),
     };
     Some((finding, found.chosen))
+}
+
+/// The geometric mean.
+fn geometric(values: &[f64]) -> f64 {
+    mean(&values.iter().map(|value| value.ln()).collect::<Vec<_>>()).exp()
 }
 
 /// A row per setting.
@@ -292,7 +298,10 @@ fn table(settings: &[Setting], all: &[Setting], runs: &[RunRecord], found: &Best
                 json!(setting.block_bytes),
                 json!(setting.write_percent),
                 json!(own.len()),
-                of(&|run| Some(run.usable()?.iops)),
+                match logs.is_empty() {
+                    true => Value::Null,
+                    false => json!(mean(&logs).exp()),
+                },
                 json!(own_reach),
                 of(&|run| Some(run.usable()?.mib_per_s)),
                 of(&|run| run.usable()?.latency_ms),

@@ -32,6 +32,8 @@ pub(in super::super) struct Between {
 
 /// Settings that a plot shows; of more, those with most throughput.
 const SETTINGS_MOST: usize = 32;
+/// Letters that have room below it.
+const LETTERS_MOST: usize = 160;
 
 /// The plot, settings in the order given; `None` with fewer than two. All intervals are told in one way: with `between`
 /// if it is known, else by each setting's own repetitions.
@@ -62,6 +64,7 @@ pub(in super::super) fn plot(
     let (mut as_good, mut others) = (Vec::new(), Vec::new());
     let mut names = Vec::new();
     let mut marks = Vec::new();
+    let longest = shown.iter().map(|setting| setting.label.chars().count()).max().unwrap_or(0);
     for (place, setting) in shown.iter().enumerate() {
         let x = place as f64;
         let bar = bar(&setting.iops, between);
@@ -75,7 +78,10 @@ pub(in super::super) fn plot(
             yes(setting.is_best),
             yes(setting.is_chosen),
         ]);
-        names.push((x, setting.label.clone()));
+        // Of many, as many as have room; the table and each dot name all.
+        if place.is_multiple_of((shown.len() * longest).div_ceil(LETTERS_MOST).max(1)) {
+            names.push((x, setting.label.clone()));
+        }
         let dot = Dot {
             x,
             y: level(setting),
@@ -166,6 +172,21 @@ mod tests {
     fn tested(label: &str, iops: &[f64], is_best: bool) -> Tested {
         let is_chosen = label == "t2 o60";
         Tested { label: label.into(), iops: iops.to_vec(), is_best, is_chosen }
+    }
+
+    /// Names of 128 settings below an axis would lie on each other.
+    #[test]
+    fn of_many_settings_some_are_named() {
+        let some: Vec<Tested> =
+            (1..=128).map(|o| tested(&format!("o{o}"), &[100.0], true)).collect();
+        let named = |all: &[Tested]| {
+            let plot = plot(all, None, "x", "Depth").expect("settings");
+            let shown = plot.data.rows.len();
+            (shown, plot.chart.x.names.len())
+        };
+        let (shown, names) = named(&some);
+        assert!(names <= NAMED_MOST && names * 4 > NAMED_MOST, "{names} of {shown}");
+        assert_eq!(named(&some[..9]), (9, 9));
     }
 
     #[test]

@@ -114,7 +114,11 @@ impl BaselinePlanner {
         if let Some(best) = choices.pair.as_mut() {
             match choose_best(&split_candidates(&choices.pairs, runs), choices.noise) {
                 Some(again) if again.chosen == best.chosen => *best = again,
-                _ => best.is_unclear = true,
+                Some(again) => {
+                    let moved = Some(again.chosen);
+                    *best = Best { chosen: best.chosen, is_unclear: true, moved, ..again };
+                }
+                None => best.is_unclear = true,
             }
         }
         for (curve, setting) in [&mut choices.reads, &mut choices.writes].into_iter().flatten() {

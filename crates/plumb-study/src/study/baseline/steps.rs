@@ -8,7 +8,7 @@ use super::options::Step;
 use super::planner::{apart, split_candidates};
 use crate::compare::{self, Metric, Verdict};
 use crate::decision::{self, ChoiceMade, HOLM, Rule};
-use crate::stats::describe::{mean, median};
+use crate::stats::describe::mean;
 use crate::study::Setting;
 use crate::study::best::Noise;
 use crate::study::findings::{Finding, Table};
@@ -32,6 +32,17 @@ impl Study<'_> {
             tested.len(),
             label(best.chosen)
         );
+        let reason = match best.moved {
+            None => reason,
+            Some(moved) => format!(
+                "of {} ways to split N = {}, {} of them run, it had the fewest threads among those that were not worse than the \
+                 best; with the runs that came later {} has",
+                pairs.len(),
+                pairs[best.chosen].total_outstanding(),
+                tested.len(),
+                label(moved)
+            ),
+        };
         let candidates = split_candidates(pairs, self.runs);
         let doubt = best.doubt(&candidates);
         let mut reason = if doubt.is_empty() { reason } else { format!("{reason}; {doubt}") };
@@ -79,7 +90,8 @@ impl Study<'_> {
                 vec![
                     json!(pairs[*index].threads),
                     json!(pairs[*index].outstanding),
-                    json!(median(&iops)),
+                    // As they are judged.
+                    json!(mean(&iops.iter().map(|iops| iops.ln()).collect::<Vec<_>>()).exp()),
                     json!(off),
                     json!((*index != best.best).then(|| best.standing[*index].1.exp_m1() * 100.0)),
                     json!(best.set.contains(index)),
@@ -132,14 +144,14 @@ impl Study<'_> {
             measured.iter().filter(is_in_set).map(|(s, ..)| s.files.to_string()).collect();
         let own = measured.iter().find(|(setting, ..)| setting.files == chosen)?;
         // What the chosen number could still lose against another one.
-        let unclear: Vec<(u32, u64)> = measured
+        let unclear: Vec<(u32, Option<u64>)> = measured
             .iter()
             .filter(|(setting, ..)| setting.files != chosen)
             .filter_map(|(setting, iops, _)| Some((setting.files, against(&own.1, iops)?)))
             .filter(|(_, found)| {
                 found.verdict == Verdict::Unclear && found.interval.1 >= metric.delta
             })
-            .map(|(files, found)| (files, found.needed.unwrap_or(0)))
+            .map(|(files, found)| (files, found.needed))
             .collect();
         let each: Vec<String> = measured
             .iter()
@@ -161,9 +173,13 @@ impl Study<'_> {
             let others: Vec<String> = unclear.iter().map(|(files, _)| files.to_string()).collect();
             reason.push_str(&format!(
                 "; runs of one setting differ by {:.1} % (SD), which cannot tell whether {} would be better: \
-                 {needed} runs of each would",
+                 {} would",
                 noise.map_or(f64::NAN, |noise| noise.deviation * 100.0),
                 others.join(" or "),
+                match needed {
+                    Some(needed) => format!("{needed} runs of each"),
+                    None => "more runs alone hardly".to_owned(),
+                },
             ));
         }
         let told = noise.map_or("not measured".to_owned(), |noise| noise.told());
@@ -184,6 +200,23 @@ impl Study<'_> {
             ),
         });
         decision.insert("rule".to_owned(), Rule::Files.keyword().into());
+        let columns =
+            ["files", "runs", "iops [1/s]", "most is off it [%]", "low [%]", "high [%]", "most is"];
+        let row = |(setting, iops, level): &(&Setting, Vec<f64>, f64)| {
+            let mut row = vec![json!(setting.files), json!(iops.len()), json!(level)];
+            let found = against(iops, best_iops).filter(|_| setting.files != best.files);
+            row.extend(match found {
+                Some(found) => [
+                    json!(found.effect * 100.0),
+                    json!(found.interval.0 * 100.0),
+                    json!(found.interval.1 * 100.0),
+                    json!(found.verdict.keyword()),
+                ],
+                None => [(); 4].map(|()| Value::Null),
+            });
+            row
+        };
+        let rows = measured.iter().map(row).collect();
         let word = if chosen == 1 { "1 file" } else { &format!("{chosen} files") };
         let doubt = if unclear.is_empty() { "" } else { ", not certain yet" };
         Some(Finding {
@@ -193,7 +226,7 @@ impl Study<'_> {
             step: Step::PretestTwo.keyword().to_owned(),
             decision,
             runs: numbers(self.runs, &settings),
-            table: None,
+            table: Some(Table { columns: columns.map(str::to_owned).to_vec(), rows }),
         })
     }
 

@@ -30,7 +30,7 @@ pub(super) fn command(runs: Arg) -> Command {
             runs,
             dir,
             flag("csv", "Also write the series of each, per interval, as CSV; of a study its runs"),
-            flag("parquet", "Also write the same as Parquet"),
+            flag("parquet", "Also write its figures as Parquet; names and marks of percentiles stay in the CSV"),
         ])
         .after_help(
             "Files are named by id: ID.json (.xml or .txt for imports), ID.csv and ID.parquet. A file that is \
