@@ -424,7 +424,10 @@ fn latency_without_load_is_doubted_where_more_outstanding_take_less() {
         let context = format!("{name}: {}", found.sentence);
         assert_eq!(found.decision["verdict"], "measured", "{context}");
         assert_eq!(found.decision["flags"], serde_json::json!(["single_run"]), "{context}");
-        assert!(found.sentence.contains("any queue; it rests on one run."), "{context}");
+        // Behind it may stand which of its runs were not steady, and nothing else.
+        let (_, rest) =
+            found.sentence.split_once("any queue; it rests on one run.").expect(&context);
+        assert!(rest.is_empty() || rest.ends_with(" not steady."), "{context}");
         // The same with that run slow.
         let slow = SimulatedDevice { slow_run_every: at, slow_run: 0.72, ..device };
         let (found, now) = alone(&slow);

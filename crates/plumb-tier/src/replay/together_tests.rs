@@ -151,6 +151,6 @@ fn a_load_that_begins_beside_them_is_followed() {
             served += share / 2.0;
         }
         // Of 31 I/Os a day, and 240 of each of a tenth of the extents: 24 of 55, where no file has been in their way of late.
-        assert!(served >= 0.35, "{when:?}: {served:.3} served");
+        assert!(served >= 0.385, "{when:?}: {served:.3} served");
     }
 }
