@@ -90,9 +90,15 @@ impl Chances {
         (told, with_sleepers): (&[Told], &[Told]),
         is_fast: impl Fn(u32) -> bool,
     ) -> Self {
-        let near = Figures::new(found, (told, MOST), Vec::new(), &is_fast);
+        let near =
+            Figures::new((found.least(), found.believed()), (told, MOST), Vec::new(), &is_fast);
         let anywhere = classes(&mut with_sleepers.to_vec(), found.believed());
-        let wide = Figures::new(found, (with_sleepers, MOST_OF_SURE), anywhere, &is_fast);
+        let wide = Figures::new(
+            (1.0, found.believed()),
+            (with_sleepers, MOST_OF_SURE),
+            anywhere,
+            &is_fast,
+        );
         Self { near, wide }
     }
 
@@ -104,6 +110,11 @@ impl Chances {
     /// The same by all that speaks for chance: what is to be sure has to be so by this.
     pub(crate) fn at_most(&self, extent: u32, score: f32, lies: Lies) -> f32 {
         self.near.of(extent, score, lies).max(self.wide.of(extent, score, lies))
+    }
+
+    /// The figure by hours alone, however large bunches are.
+    pub(crate) fn by_hours(&self, extent: u32, score: f32, lies: Lies) -> f32 {
+        self.wide.of(extent, score, lies)
     }
 
     /// The figure of an extent whose load looks as if it had ended or begun.
@@ -120,12 +131,11 @@ impl Chances {
 
 impl Figures {
     fn new(
-        found: &Dispersion,
+        (least, usual): (f32, f32),
         (told, most): (&[Told], f32),
         anywhere: Vec<Class>,
         is_fast: impl Fn(u32) -> bool,
     ) -> Self {
-        let (least, usual) = (found.least(), found.believed());
         let lies: Vec<Lies> = told.iter().map(|one| Lies::on(is_fast(one.extent))).collect();
         let mut tiers = [Vec::new(), Vec::new()];
         for (one, lies) in told.iter().zip(&lies) {
@@ -287,6 +297,36 @@ mod tests {
         let restored = restored.expect("a snapshot").map;
         assert_eq!(restored.witnesses, map.witnesses);
         assert_eq!(of_woken(&restored), [had, woke]);
+    }
+
+    /// On a map's first day, too, though its window is compared with none.
+    #[test]
+    fn what_wakes_an_extent_is_seen_on_the_first_day() {
+        let mut map = HeatMap::new(HeatSettings::new(4000));
+        let mut random = Random::new(7);
+        for hour in 0..24 {
+            map.advance(hour);
+            for extent in 0..4000 {
+                let count = match extent % 2 {
+                    0 => 500 * u64::from(random.one_in(240)),
+                    _ => (0..8).map(|_| u64::from(random.one_in(3))).sum(),
+                };
+                map.record_many(extent, HostIoKind::Read, count);
+            }
+        }
+        map.advance(24);
+        let forecast = map.forecast(|_| false);
+        let mean = |nth: u32| {
+            let all = map.touched().filter(|one| one.0 % 2 == nth);
+            let figures = all.map(|(extent, heat)| {
+                forecast.chances().by_hours(extent, heat.score, Lies::Slow)
+            });
+            let figures: Vec<f32> = figures.collect();
+            (figures.iter().sum::<f32>() / figures.len() as f32, figures.len())
+        };
+        let ((bunched, count), (single, _)) = (mean(0), mean(1));
+        assert!((100..300).contains(&count), "{count}");
+        assert!((350.0..650.0).contains(&bunched) && single < 2.0, "{bunched}, {single}");
     }
 
     /// Where all that is hot on a tier got there lately, those on the other tell of it.

@@ -223,13 +223,24 @@ impl Witnesses {
         let told = |(extent, hours): (u32, &Hours)| {
             let (off, won) = (hours.off, hours.won);
             let by_hours = off / won.max(f32::MIN_POSITIVE) / 16.0;
-            let most = Dispersion::most(&found.with_sleepers, by_hours, MOST_OF_SURE);
+            // Before windows can be compared hours tell alone.
+            let most = match found.with_sleepers.iter().any(|[.., count]| *count > 0.0) {
+                true => Dispersion::most(&found.with_sleepers, by_hours, MOST_OF_SURE),
+                false => MOST_OF_SURE,
+            };
             let (score, looks_changed) = look(extent);
             Told { extent, score, off: off.min(16.0 * most * won), won, looks_changed }
         };
         let mut all: Vec<Told> = self.sleepers.iter().chain(others).map(told).collect();
         all.sort_unstable_by_key(|one| one.extent);
         all
+    }
+
+    /// Until the first window that has a load has ended those that had something in this hour are followed from then on, though they were cold. `was_cold`: it is known that
+    /// they had nothing in the hours before.
+    pub(super) fn wake(&mut self, touched: impl Iterator<Item = u32>, was_cold: bool) {
+        let before = if was_cold { 0.0 } else { UNKNOWN };
+        self.sleepers.wake(touched.map(|extent| (strewn(extent), extent)), before, strewn);
     }
 
     /// The hour has ended; the next one begins `later` hours after it did. `score` has the scores at its end, in sixteenths.
@@ -240,6 +251,9 @@ impl Witnesses {
         for (witness, now) in self.list.iter().zip(&ends) {
             let three = witness.hours.three(*now).unwrap_or_default();
             levels.iter_mut().zip(three).for_each(|(level, won)| *level += won);
+        }
+        if self.list.is_empty() {
+            levels = self.sleepers.levels(&score);
         }
         let levels = bunches::alike(levels);
         for (witness, now) in self.list.iter_mut().zip(&ends) {

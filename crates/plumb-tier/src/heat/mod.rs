@@ -46,6 +46,7 @@ const NEW_H: u64 = 72;
 /// The same until what became of extents is known from more than the first marks, whatever the windows: with daily runs the plan five days after it knows of the
 /// second ones.
 const OUTCOMES_H: u64 = 100;
+const WEEK_H: f32 = 168.0;
 /// A load is more extents with so many I/Os of score, which pay for a move, than the tier's slots over that: with fewer no plan moves more than a
 /// steady load's may.
 const PAYS: f32 = 7.0;
@@ -109,6 +110,8 @@ pub struct HeatMap {
     window: Option<u64>,
     /// When the first one that had a load ended, if that is known: that of a map which a program before this one saved is long ago.
     first_window: Option<u64>,
+    /// The hour in which the first I/O came, once that has ended.
+    began: Option<u64>,
     /// What some extents won in the window before.
     witnesses: Witnesses,
     /// When all pages were last brought up to date.
@@ -134,6 +137,7 @@ impl HeatMap {
             epoch: 0,
             window: None,
             first_window: None,
+            began: None,
             witnesses: Witnesses::default(),
             swept: 0,
             working_set: 0,
@@ -269,6 +273,12 @@ impl HeatMap {
     pub fn advance(&mut self, epoch: u64) {
         if epoch > self.epoch {
             let mut witnesses = std::mem::take(&mut self.witnesses);
+            if self.began.is_none() && self.pages.len() > 0 {
+                self.began = Some(self.epoch);
+            }
+            if self.first_window.is_none() {
+                witnesses.wake(self.asked_for(), self.epoch > 0);
+            }
             let (later, half_life) = (epoch - self.epoch, self.settings.half_life_hours);
             witnesses.end_hour(later, half_life, |extent| 16.0 * self.extent(extent).score);
             self.witnesses = witnesses;
@@ -279,6 +289,15 @@ impl HeatMap {
             self.swept = epoch;
         }
         self.epoch = self.epoch.max(epoch);
+    }
+
+    /// Extents with a score of which some that are near to them were asked for in this hour.
+    fn asked_for(&self) -> impl Iterator<Item = u32> {
+        let pages = self.pages.iter().filter(|page| page.head.is_of(self.epoch));
+        pages.flat_map(|page| {
+            let entries = (page.head.slab * PAGE_EXTENTS..).zip(page.entries());
+            entries.filter(|(_, entry)| entry.score.0 > 0).map(|(extent, _)| extent)
+        })
     }
 
     /// The hour that it is.
@@ -542,6 +561,17 @@ impl Forecast<'_> {
     /// The score that an extent has, whatever is to be expected of it.
     pub(crate) fn had(&self, extent: u32) -> f32 {
         self.map.extent(extent).score
+    }
+
+    /// What a score comes to if the I/Os that it is of go on as they came since the map's first.
+    pub(crate) fn as_it_goes_on(&self, score: f32) -> f32 {
+        let hours = self.map.began.map_or(0, |began| self.map.epoch.saturating_sub(began)).max(1);
+        score / (1.0 - (-(hours as f32) / self.map.settings.half_life_hours).exp2())
+    }
+
+    /// What a score comes to, in the mean, if all that it is of comes once a week.
+    pub(crate) fn once_a_week(&self, score: f32) -> f32 {
+        score * self.map.settings.half_life_hours / std::f32::consts::LN_2 / WEEK_H
     }
 
     /// The heat of an extent.

@@ -148,6 +148,11 @@ impl Head {
         Self { slab, sum: 0.0, since: epoch }
     }
 
+    /// Whether one of its extents has been asked for in that epoch, or it was brought up to date then.
+    pub(super) fn is_of(&self, epoch: u64) -> bool {
+        self.since == epoch
+    }
+
     /// Sum of scores now.
     pub(super) fn warmth(&self, decay: &Decay, epoch: u64) -> f32 {
         self.sum * decay.float(u8::try_from(epoch - self.since).unwrap_or(u8::MAX))

@@ -35,6 +35,34 @@ impl Sleepers {
         self.0.iter().map(|one| (one.extent, &one.hours))
     }
 
+    /// Extents, with where they are strewn to, that had something in the hour that ends or before it; of those that are not followed yet each won so much in the hours before.
+    pub(super) fn wake(
+        &mut self,
+        touched: impl Iterator<Item = (u32, u32)>,
+        before: f32,
+        strewn: impl Fn(u32) -> u32,
+    ) {
+        let mut noted = Noted::default();
+        for one in &self.0 {
+            noted.note((strewn(one.extent), one.extent), Some(&one.hours), 0.0);
+        }
+        let woken = Hours { at: 0.0, before: [before; 2], ..Hours::new() };
+        for (place, extent) in touched.filter(|(_, extent)| self.get(*extent).is_none()) {
+            noted.note((place, extent), Some(&woken), 0.0);
+        }
+        *self = noted.sleepers();
+    }
+
+    /// What all of them won in three hours, of which one has ended with these scores.
+    pub(super) fn levels(&self, score: impl Fn(u32) -> f32) -> [f32; 3] {
+        let mut levels = [0.0; 3];
+        for one in &self.0 {
+            let three = one.hours.three(score(one.extent)).unwrap_or_default();
+            levels.iter_mut().zip(three).for_each(|(level, won)| *level += won);
+        }
+        levels
+    }
+
     /// The hour has ended, of which so much of a score is left at the beginning of the next; `levels` are what all won in three of them. `follows`: the next one
     /// follows it.
     pub(super) fn end_hour(
@@ -149,6 +177,22 @@ mod tests {
         let mut sleepers = noted.sleepers();
         sleepers.end_hour((1.0, true), None, |_| 32.0 + 640.0 + 48.0);
         assert_eq!(sleepers.get(7).expect("it is followed").before, [48.0, UNKNOWN]);
+    }
+
+    /// Who has something for the first time is followed from that hour on; who is followed already goes on to be as it was.
+    #[test]
+    fn who_wakes_had_nothing_before() {
+        let place = |extent: u32| 7 - extent;
+        let mut sleepers = Sleepers::default();
+        sleepers.wake([(place(3), 3)].into_iter(), UNKNOWN, place);
+        sleepers.end_hour((1.0, true), None, |_| 80.0);
+        sleepers.wake([(place(3), 3), (place(5), 5)].into_iter(), 0.0, place);
+        sleepers.end_hour((1.0, true), None, |_| 96.0);
+        let before = |extent| sleepers.get(extent).map(|hours| hours.before);
+        assert_eq!(before(3), Some([16.0, 80.0]));
+        assert_eq!(before(5), Some([96.0, 0.0]));
+        // All of it was won in the hour that has ended, between two in which nothing was.
+        assert_eq!(sleepers.levels(|_| 96.0), [80.0, 16.0 + 96.0, 0.0]);
     }
 
     /// Of more those that are strewn lowest are followed, and a file with more than there can be is none.

@@ -315,3 +315,20 @@ fn damaged_snapshots_never_panic() {
         fuzz_heat(&bytes);
     }
 }
+
+/// Of what is seen on the first day of a load more is to come, if it goes on; of a bunch, a seventh each day if it comes once a week.
+#[test]
+fn what_a_first_day_comes_to() {
+    let mut map = HeatMap::new(HeatSettings::new(100));
+    let of = |map: &HeatMap| {
+        let forecast = map.forecast(|_| false);
+        [forecast.as_it_goes_on(100.0), forecast.once_a_week(100.0)].map(f32::round)
+    };
+    assert_eq!(of(&map), [3513.0, 21.0], "nothing has come: an hour's");
+    map.advance(10);
+    map.record_many(5, HostIoKind::Read, 9);
+    map.advance(34);
+    assert_eq!(of(&map), [200.0, 21.0], "a day after the first");
+    map.advance(10 + 240);
+    assert_eq!(of(&map), [100.0, 21.0]);
+}

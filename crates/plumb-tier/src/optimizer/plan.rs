@@ -613,6 +613,23 @@ impl<'a> Course<'a> {
         self.bar.is_beyond(up, down, times)
     }
 
+    /// On the first two days, when none has to be sure: whether a bunch may be all that an extent has had, in the place of one that gets its I/Os one by one, or fewer
+    /// together. If it came once a week it would be no more than that one has.
+    fn may_be_one_bunch(&self, hot: Key, (victim, score): (u32, f32)) -> bool {
+        let had = self.heat.had(hot.extent());
+        let is_asked = !self.is_settled && self.bar.deviations > 0.0;
+        if !is_asked || self.heat.as_it_goes_on(score) < self.heat.once_a_week(had) {
+            return false;
+        }
+        let chances = self.heat.chances();
+        let of = |extent, score, lies| chances.by_hours(extent, score, lies);
+        let up = of(hot.extent(), hot.hot_score(), Lies::Slow);
+        let dispersion = (up / of(victim, score, Lies::Fast)).max(1.0);
+        let most = if dispersion > MOST_BY_WINDOWS { had } else { f32::MAX };
+        let up = Sure { score: hot.hot_score().min(most), dispersion };
+        !self.bar.is_beyond(up, Sure { score, dispersion: 1.0 }, 1.0)
+    }
+
     /// Whether bunches may be all that a pair differs by.
     fn may_be_bunches(&self, hot: Key, victim: (u32, f32)) -> bool {
         let (up, down, are_bunches) = self.with_bunches(hot, victim);
@@ -666,6 +683,9 @@ impl<'a> Course<'a> {
             };
         }
         if !must_leave && !self.lasts(hot.hot_score(), score) {
+            return Pair::HotStays;
+        }
+        if !must_leave && self.may_be_one_bunch(hot, (victim, score)) {
             return Pair::HotStays;
         }
         if !clears(self.recent(hot.extent()), hot_sure, victim_sure) {

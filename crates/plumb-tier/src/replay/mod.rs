@@ -17,6 +17,8 @@ mod curve_tests;
 #[cfg(test)]
 mod days;
 mod devices;
+#[cfg(test)]
+mod first_tests;
 mod histogram;
 mod runs;
 mod space;

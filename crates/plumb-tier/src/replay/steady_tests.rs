@@ -229,12 +229,12 @@ fn nor_does_a_load_whose_ios_come_many_at_a_time() {
     for (load, bunch, least) in [
         (Load::Uniform, 4, [0.998, 0.998, 0.996]),
         (Load::Uniform, 16, [1.003, 1.003, 0.994]),
-        (Load::Uniform, 32, [1.001, 1.007, 0.983]),
-        (Load::Uniform, 64, [1.016, 1.011, 0.986]),
+        (Load::Uniform, 32, [0.999, 1.007, 0.983]),
+        (Load::Uniform, 64, [1.016, 1.011, 0.982]),
         (zipf, 4, [0.993, 0.995, 0.990]),
-        (zipf, 16, [0.976, 0.986, 0.965]),
-        (zipf, 32, [0.958, 0.976, 0.930]),
-        (zipf, 64, [0.899, 0.949, 0.883]),
+        (zipf, 16, [0.976, 0.986, 0.962]),
+        (zipf, 32, [0.958, 0.976, 0.922]),
+        (zipf, 64, [0.897, 0.949, 0.883]),
     ] {
         for (when, least) in RUNS.into_iter().zip(least) {
             check(load, (64.0, bunch), when, least);
@@ -272,7 +272,7 @@ fn nor_does_one_that_has_something_hot() {
             (20, 16, [0.991, 0.994, 0.984]),
             (40, 16, [0.983, 0.992, 0.974]),
             (20, 64, [0.979, 0.985, 0.980]),
-            (40, 64, [0.964, 0.975, 0.968]),
+            (40, 64, [0.964, 0.975, 0.965]),
         ],
     );
 }
@@ -298,7 +298,7 @@ fn nor_do_few_extents_with_very_large_bunches() {
         (Load::Zipf(1.2), 40, 64, [0.981, 0.984, 0.981]),
         (Load::Uniform, 20, 128, [1.001, 1.000, 0.994]),
         (Load::Zipf(0.99), 20, 128, [0.977, 0.973, 0.973]),
-        (Load::Zipf(1.2), 20, 128, [0.990, 0.990, 0.992]),
+        (Load::Zipf(1.2), 20, 128, [0.988, 0.990, 0.991]),
     ] {
         for (when, least) in RUNS.into_iter().zip(least) {
             // What a uniform load's share is off 1 is luck, 1.6 % for a seed here.
