@@ -318,9 +318,8 @@ mod tests {
         let forecast = map.forecast(|_| false);
         let mean = |nth: u32| {
             let all = map.touched().filter(|one| one.0 % 2 == nth);
-            let figures = all.map(|(extent, heat)| {
-                forecast.chances().by_hours(extent, heat.score, Lies::Slow)
-            });
+            let figures = all
+                .map(|(extent, heat)| forecast.chances().by_hours(extent, heat.score, Lies::Slow));
             let figures: Vec<f32> = figures.collect();
             (figures.iter().sum::<f32>() / figures.len() as f32, figures.len())
         };

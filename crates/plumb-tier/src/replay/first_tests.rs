@@ -54,7 +54,9 @@ fn check(load: (f64, f64), least: [f64; 3]) {
         let (found, still) = replay(load, when, 1);
         let served = Day::of(&found[2..], TIER).0;
         let first: u64 = found[..2].iter().map(|day| day.up).sum();
-        println!("{load:?}, {when:?}: {served:.3} served, {still:.3} if nothing moves, {first} moved on the first days");
+        println!(
+            "{load:?}, {when:?}: {served:.3} served, {still:.3} if nothing moves, {first} moved on the first days"
+        );
         assert!(served >= least * still, "{load:?}, {when:?}: {served} served, {still} is there");
     }
 }

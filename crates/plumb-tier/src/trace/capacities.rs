@@ -42,7 +42,8 @@ impl Capacities {
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            let names_columns = line == 1 && !text.bytes().any(|byte| byte.is_ascii_digit());
+            let names_columns =
+                line == 1 && text.contains(',') && !text.bytes().any(|byte| byte.is_ascii_digit());
             if names_columns {
                 continue;
             }

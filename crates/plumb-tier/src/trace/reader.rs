@@ -16,10 +16,22 @@ const LINE_LONGEST: u64 = 16 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// A whole second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
+/// A trace is of one time: what comes after a longer pause has another clock, or none.
+const PAUSE_MOST_DAYS: u64 = 366;
 /// So many I/Os of a whole second are spread over it; those beyond come at its end.
 const SPREAD_MAX: usize = 1 << 20;
 /// So many faults are kept word by word in lenient mode.
 const FAULTS_KEPT: usize = 5;
+
+/// Every format has so many fields.
+const FIELDS_LEAST: usize = 4;
+
+/// Whether a first line that is no I/O has the names of columns: words without digits, as many as there are fields.
+fn names_columns(text: &str) -> bool {
+    let is_apart = |letter: char| letter == ',' || letter == ';' || letter.is_whitespace();
+    let words = text.split(is_apart).filter(|word| !word.is_empty()).count();
+    words >= FIELDS_LEAST && !text.bytes().any(|byte| byte.is_ascii_digit())
+}
 
 /// What becomes of a bad line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,7 +324,7 @@ impl<R: BufRead> TraceReader<R> {
         match binary::record(&bytes) {
             Ok(found) => {
                 let volume = found.volume.to_string();
-                Ok(self.accept(found.at.0, &volume, found.io))
+                self.accept(found.at.0, &volume, found.io)
             }
             Err(what) => self.fault(what).map(|()| None),
         }
@@ -370,12 +382,7 @@ impl<R: BufRead> TraceReader<R> {
                 self.over = true;
                 Ok(None)
             }
-            // The names of columns.
-            Err(_)
-                if self.summary.lines == 1 && !text.bytes().any(|byte| byte.is_ascii_digit()) =>
-            {
-                Ok(None)
-            }
+            Err(_) if self.summary.lines == 1 && names_columns(text) => Ok(None),
             Err(what) => self.fault(what).map(|()| None),
         }
     }
@@ -387,10 +394,10 @@ impl<R: BufRead> TraceReader<R> {
         volume: &str,
         io: crate::heat::HostIo,
     ) -> Result<Option<TraceIo>, TraceError> {
-        let Some(capacities) = &self.capacities else { return Ok(self.accept(at, volume, io)) };
+        let Some(capacities) = &self.capacities else { return self.accept(at, volume, io) };
         let end = io.offset.saturating_add(io.len);
         match capacities.of(volume) {
-            Some(bytes) if end <= bytes => Ok(self.accept(at, volume, io)),
+            Some(bytes) if end <= bytes => self.accept(at, volume, io),
             Some(bytes) => {
                 let what = format!("it ends at {end}, beyond the {bytes} bytes of device {volume}");
                 self.fault(what).map(|()| None)
@@ -399,7 +406,12 @@ impl<R: BufRead> TraceReader<R> {
         }
     }
 
-    fn accept(&mut self, at: u64, volume: &str, io: crate::heat::HostIo) -> Option<TraceIo> {
+    fn accept(
+        &mut self,
+        at: u64,
+        volume: &str,
+        io: crate::heat::HostIo,
+    ) -> Result<Option<TraceIo>, TraceError> {
         let volume = match self.numbers.get(volume) {
             Some(number) => *number,
             None => {
@@ -412,7 +424,7 @@ impl<R: BufRead> TraceReader<R> {
         if let Some(only) = &self.only
             && self.summary.volumes.get(plumb_units::convert::index(volume)) != Some(only)
         {
-            return None;
+            return Ok(None);
         }
         let first = *self.first.get_or_insert(at);
         let mut since = Nanos(at.saturating_sub(first));
@@ -420,10 +432,15 @@ impl<R: BufRead> TraceReader<R> {
             self.summary.out_of_order += 1;
             since = self.latest;
         }
+        let days = since.since(self.latest).0 / SECOND / 86_400;
+        if days > PAUSE_MOST_DAYS {
+            let what = format!("its time is {days} days after that of the I/O before");
+            return self.fault(what).map(|()| None);
+        }
         self.latest = since;
         self.summary.duration = since;
         self.summary.ios += 1;
-        Some(TraceIo { at: since, volume, io })
+        Ok(Some(TraceIo { at: since, volume, io }))
     }
 }
 

@@ -195,6 +195,9 @@ fn names_of_columns_stand_in_the_first_line_alone() {
     let names = "device_id,opcode,offset,length,timestamp\n";
     check(TraceFormat::Alibaba, &format!("{names}{good}"), &["0 0 W 8192+4096"]);
     refuses(TraceFormat::Alibaba, &format!("{good}{names}"), 2, "the device");
+    for no_names in ["the end\n", "device_id,opcode,offset\n"] {
+        refuses(TraceFormat::Alibaba, &format!("{no_names}{good}"), 1, "fields");
+    }
     refuses(TraceFormat::Alibaba, &format!("{names}{names}{good}"), 2, "the device");
     refuses(TraceFormat::Msr, "1,a,0,Read,0,512,1\nthe end\n", 2, "fields");
 }
@@ -215,6 +218,24 @@ fn sizes_and_offsets_are_taken_up_to_their_bounds() {
         "0,1,512,w,1.0000000019\n0,1,512,w,2.5\n",
         &["0 0 W 512+512", "1499999999 0 W 512+512"],
     );
+}
+
+/// A time stamp of another clock, or in another unit, would be years of nothing.
+#[test]
+fn a_pause_of_more_than_a_year_is_a_bad_line() {
+    let trace = |seconds: u64| format!("0,1,512,w,1\n0,1,512,w,{}\n0,1,512,w,2\n", 1 + seconds);
+    let year = 366 * 86_400;
+    check(
+        TraceFormat::Spc,
+        &trace(1),
+        &["0 0 W 512+512", "1000000000 0 W 512+512", "1000000000 0 W 512+512"],
+    );
+    refuses(TraceFormat::Spc, &trace(year + 86_400), 2, "367 days after that of the I/O before");
+    let lenient = read(TraceFormat::Spc, Strictness::Lenient, trace(year + 86_400).as_bytes());
+    let (ios, summary) = lenient.expect("it is left out");
+    assert_eq!((ios.len(), summary.bad, summary.duration), (2, 1, Nanos::from_secs(1)));
+    let whole = read(TraceFormat::Spc, Strictness::Strict, trace(year).as_bytes());
+    assert_eq!(whole.expect("a year").0.len(), 3);
 }
 
 #[test]

@@ -69,6 +69,11 @@ pub(super) fn render(kept: &Kept, samples: &[Sample]) -> Vec<u8> {
             "bytes": served.bytes.fields(),
         },
     });
+    with_sum(&value)
+}
+
+/// A state, and its checksum.
+pub(super) fn with_sum(value: &Value) -> Vec<u8> {
     let text = format!("{value}\n");
     let sum = crc(0, text.as_bytes());
     format!("{text}{sum:08x}\n").into_bytes()

@@ -119,6 +119,11 @@ fn live<Q: FlushQueue>(engine: &Engine<Q>) -> Vec<(u32, u128)> {
         .collect()
 }
 
+/// Hours by which a clock has gone on between two seconds of it; none if it was set back.
+fn hours_between(from_s: u64, to_s: u64) -> u64 {
+    (to_s / 3600).saturating_sub(from_s / 3600)
+}
+
 /// Gives an engine what was kept of its virtual disks.
 ///
 /// # Errors
@@ -129,6 +134,7 @@ pub fn restore_tiering<Q: FlushQueue>(
 ) -> Result<(), TieringError> {
     let extent_bytes: u64 = engine.config().extent_bytes.into();
     let seconds = unix_seconds();
+    let mut passed = None;
     for (nth, id) in live(engine) {
         // A report that cannot be kept is lost, and no reason not to start.
         let _ = store.keep_interrupted(id);
@@ -146,6 +152,8 @@ pub fn restore_tiering<Q: FlushQueue>(
         own.uncounted_s = state.uncounted_s;
         own.measured = state.measured;
         own.brought = state.last.map_or(state.brought, |last| last.brought_until(used));
+        let hours = state.last.map_or(0, |last| hours_between(last.at_s, seconds));
+        passed = Some(passed.map_or(hours, |least: u64| least.min(hours)));
         if let Some(heat) = state.heat {
             // Whatever is wrong with it costs heat and no start (C13): it is said, and counted anew.
             let gap = match engine.restore_heat(nth, &heat, state.served) {
@@ -162,9 +170,53 @@ pub fn restore_tiering<Q: FlushQueue>(
             engine.restore_what_if(nth, &what_if);
         }
     }
+    // Where a clock was ahead once the maps' hours are, too, and they go on all the same (HEAT-3).
+    if let (Some(hours), Some((nth, _))) = (passed, live(engine).first()) {
+        let saved = engine.heat(*nth).epoch();
+        engine.set_hour(saved.saturating_add(hours));
+    }
     engine.set_hour(seconds / 3600);
     for (nth, id) in live(engine) {
         store.tell_uncounted(engine, (nth, id), seconds);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::figures;
+    use super::*;
+    use crate::scenario::{Rig, Scenario};
+
+    /// A clock was a year ahead while heat was kept: from then on the map's hours are, and those between two uses of the pool count.
+    #[test]
+    fn heat_ages_behind_a_clock_that_was_ahead() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = TieringStore { folder: folder.path().join("p.tiering") };
+        let engine = || Rig::sparse(&Scenario::reference(1024).sizes()).expect("room").engine;
+        let mut first = engine();
+        let id = first.config().vdisks[0].id;
+        let ahead = unix_seconds() / 3600 + 8760;
+        first.set_hour(ahead);
+        store.keep(&first.kept(0)).expect("room");
+        let hour = |passed_h: u64| {
+            let path = store.path(id, "json");
+            let bytes = fs::read(&path).expect("it is there");
+            let mut value = figures::parse(&bytes).expect("it is whole");
+            let used = value["performance_used"].as_array_mut().expect("samples");
+            used.last_mut().expect("one")[0] = (unix_seconds() - 3600 * passed_h).into();
+            fs::write(&path, figures::with_sum(&value)).expect("room");
+            let mut next = engine();
+            restore_tiering(&mut next, &store).expect("it is whole");
+            next.heat(0).epoch()
+        };
+        assert_eq!((hour(0), hour(30)), (ahead, ahead + 30));
+        // It is set right, or back: nothing is known of what passed.
+        assert_eq!(hours_between(8760 * 3600, 3600), 0);
+        // Of several uses no part of an hour is lost.
+        let uses = [(0, 1800), (1800, 3599), (3599, 3600), (3600, 9000)];
+        assert_eq!(uses.iter().map(|(from, to)| hours_between(*from, *to)).sum::<u64>(), 2);
+    }
 }
