@@ -9,6 +9,8 @@ mod chances;
 mod counter;
 mod delta;
 mod dispersion;
+#[cfg(test)]
+mod earlier_tests;
 mod outcomes;
 mod page;
 mod pages;
