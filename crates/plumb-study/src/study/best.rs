@@ -154,6 +154,19 @@ pub struct Standing {
 }
 
 impl Best {
+    /// Runs that came later have been judged with the others. What was chosen stays, as the steps after it were run with that; where they say otherwise it
+    /// is not certain.
+    pub(crate) fn judged_by(&mut self, again: Option<Self>) {
+        match again {
+            Some(again) if again.chosen == self.chosen => *self = again,
+            Some(again) => {
+                let moved = Some(again.chosen);
+                *self = Self { chosen: self.chosen, is_unclear: true, moved, ..again };
+            }
+            None => self.is_unclear = true,
+        }
+    }
+
     /// The verdict as a word: `best`, or `unclear` where the set may hold worse ones.
     #[must_use]
     pub fn verdict(&self) -> &'static str {

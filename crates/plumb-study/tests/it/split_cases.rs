@@ -1,8 +1,9 @@
 //! How a number of outstanding I/Os is split between threads (2.7), on devices whose runs differ much and little.
 
 use plumb_study::study::{
-    BaselineOptions, BaselinePlanner, Candidate, Choices, RunRecord, SimulatedDevice, Simulation,
-    SweepOptions, SweepPlanner, Told, baseline_findings, choose_best, rehearse, sweep_findings,
+    BaselineOptions, BaselinePlanner, Candidate, Choices, Preset, RunRecord, SimulatedDevice,
+    Simulation, SweepOptions, SweepPlanner, Told, baseline_findings, choose_best, rehearse,
+    sweep_findings,
 };
 use serde_json::Value;
 
@@ -198,4 +199,40 @@ fn files_are_as_good_as_their_runs_say() {
     }
     // One in twenty comparisons is a false alarm, and there are two.
     score.at_least("unclear at 8 %", 0.75);
+}
+
+/// Runs that repeat what was chosen may move the choice: the choice stays, as others were run with it, and all that is said of it is of all runs.
+#[test]
+fn what_is_said_of_a_split_is_what_its_table_shows() {
+    let options = BaselineOptions {
+        size: Some(64 << 30),
+        preset: Preset::Quick,
+        ..BaselineOptions::default()
+    };
+    let planner = BaselinePlanner::new(options.clone());
+    let mut moved = 0;
+    for seed in 1..=30 {
+        let device = SimulatedDevice {
+            max_iops: 60_000.0,
+            latency_us: 500.0,
+            max_mib_per_s: 2000.0,
+            sharpness: 4.0,
+            noise: 0.05,
+            seed,
+            ..SimulatedDevice::default()
+        };
+        let runs = rehearse(&planner, &mut Simulation::new(device));
+        let told = Told { study: "s", runs_exhaustive: 97, ..Told::default() };
+        let found = baseline_findings(&options, &runs, told).findings;
+        let Some(split) = found.iter().find(|finding| finding.id == "random-2") else { continue };
+        let rows = &split.table.as_ref().expect("a table").rows;
+        let label = |row: &[Value]| format!("t{} o{}", row[0], row[1]);
+        let rate = |row: &&Vec<Value>| row[2].as_f64().expect("a figure");
+        let most = rows.iter().max_by(|a, b| rate(a).total_cmp(&rate(b))).expect("some");
+        assert_eq!(split.decision["best"], label(most).as_str(), "{seed}: {}", split.sentence);
+        let off = most[3].as_f64().expect("a figure");
+        assert!(off.abs() < 0.01, "{seed}: {off}: {}", split.sentence);
+        moved += usize::from(split.sentence.contains("with the runs that came later"));
+    }
+    assert!(moved > 0, "of these the runs that came later move some");
 }

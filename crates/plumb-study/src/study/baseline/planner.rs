@@ -112,14 +112,7 @@ impl BaselinePlanner {
     pub(super) fn judge_again(&self, choices: &mut Choices, runs: &[RunRecord]) {
         choices.noise = noise(choices.random_curve.as_ref(), runs);
         if let Some(best) = choices.pair.as_mut() {
-            match choose_best(&split_candidates(&choices.pairs, runs), choices.noise) {
-                Some(again) if again.chosen == best.chosen => *best = again,
-                Some(again) => {
-                    let moved = Some(again.chosen);
-                    *best = Best { chosen: best.chosen, is_unclear: true, moved, ..again };
-                }
-                None => best.is_unclear = true,
-            }
+            best.judged_by(choose_best(&split_candidates(&choices.pairs, runs), choices.noise));
         }
         for (curve, setting) in [&mut choices.reads, &mut choices.writes].into_iter().flatten() {
             let own = runs.iter().filter(|run| same_but_o(&run.setting, setting));
@@ -324,10 +317,7 @@ impl BaselinePlanner {
         }
         if let Some(best) = choices.pair.as_mut().filter(|_| all.len() > runs.len()) {
             let noise = noise(choices.random_curve.as_ref(), all);
-            match choose_best(&split_candidates(&pairs, all), noise) {
-                Some(again) if again.chosen == best.chosen => *best = again,
-                _ => best.is_unclear = true,
-            }
+            best.judged_by(choose_best(&split_candidates(&pairs, all), noise));
         }
         choices.pairs = pairs;
         Ok(())
