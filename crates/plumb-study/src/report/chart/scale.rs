@@ -1,6 +1,6 @@
 //! From values to places on a sheet, and where the ticks are.
 
-use super::{Axis, Chart, Layer, Scale, Side};
+use super::{Axis, Chart, Dot, Layer, Scale, Side};
 
 /// An axis laid out over a stretch of the sheet.
 #[derive(Debug, Clone)]
@@ -156,7 +156,7 @@ pub(super) fn upward(chart: &Chart, wanted: Side) -> Vec<f64> {
             }
             Layer::Dots { side, dots, .. } if *side == wanted => {
                 values.extend(dots.iter().map(|dot| dot.y));
-                values.extend(dots.iter().filter_map(|dot| dot.bar).flat_map(|bar| [bar.0, bar.1]));
+                values.extend(bar_ends(dots));
             }
             Layer::Between { points, .. } if is_left => {
                 values.extend(points.iter().flat_map(|(_, low, high)| [*low, *high]));
@@ -175,6 +175,15 @@ pub(super) fn upward(chart: &Chart, wanted: Side) -> Vec<f64> {
     values
 }
 
+/// Ends of the bars of some dots, as far as they make an axis twice as long at most: two runs that contradict each other have intervals without bounds, and
+/// the dots should be seen. A bar that is longer goes on to the edge of the sheet.
+fn bar_ends(dots: &[Dot]) -> impl Iterator<Item = f64> {
+    let all = || dots.iter().map(|dot| dot.y).filter(|y| y.is_finite());
+    let (least, most) = all().fold((0.0_f64, 0.0_f64), |(a, b), y| (a.min(y), b.max(y)));
+    let ends = dots.iter().filter_map(|dot| dot.bar).flat_map(|bar| [bar.0, bar.1]);
+    ends.map(move |end| end.clamp(least - (most - least), most + (most - least)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +200,18 @@ mod tests {
         assert_eq!(labels(&Axis::logarithmic("x"), &[0.01, 1000.0]), ["0.1", "10", "1000"]);
         assert_eq!(labels(&Axis::from_zero("x"), &[]), ["0", "0.5", "1"]);
         assert_eq!(labels(&Axis::linear("x"), &[f64::NAN, 5.0]).len(), 5);
+    }
+
+    /// Two runs that contradict each other have an interval without bounds: the dots are seen all the same.
+    #[test]
+    fn long_bars_leave_the_dots_to_be_seen() {
+        let dot = |y, bar| Dot { x: 1.0, y, bar, hollow: false, name: String::new() };
+        let ends = |dots: &[Dot]| bar_ends(dots).collect::<Vec<f64>>();
+        let short = dot(100.0, Some((90.0, 110.0)));
+        assert_eq!(ends(&[short.clone()]), [90.0, 110.0]);
+        assert_eq!(ends(&[short, dot(400.0, Some((0.1, 2e6)))]), [90.0, 110.0, 0.1, 800.0]);
+        assert_eq!(ends(&[dot(-5.0, Some((-90.0, 3.0)))]), [-10.0, 3.0]);
+        assert!(ends(&[dot(f64::NAN, Some((f64::NAN, 3.0)))])[0].is_nan());
     }
 
     #[test]
