@@ -208,7 +208,7 @@ mod tests {
         let dot = |y, bar| Dot { x: 1.0, y, bar, hollow: false, name: String::new() };
         let ends = |dots: &[Dot]| bar_ends(dots).collect::<Vec<f64>>();
         let short = dot(100.0, Some((90.0, 110.0)));
-        assert_eq!(ends(&[short.clone()]), [90.0, 110.0]);
+        assert_eq!(ends(std::slice::from_ref(&short)), [90.0, 110.0]);
         assert_eq!(ends(&[short, dot(400.0, Some((0.1, 2e6)))]), [90.0, 110.0, 0.1, 800.0]);
         assert_eq!(ends(&[dot(-5.0, Some((-90.0, 3.0)))]), [-10.0, 3.0]);
         assert!(ends(&[dot(f64::NAN, Some((f64::NAN, 3.0)))])[0].is_nan());
