@@ -567,13 +567,6 @@ impl<'a> Course<'a> {
         Some(Later { gain, pays: gain >= pays * raised + off, are_alike })
     }
 
-    /// Whether it is known what became of extents like a pair, where one bunch may be all that has been seen of the hotter one: in continuous mode, from when
-    /// such things are known.
-    fn is_of_a_kind(&self, hot: f32, victim: f32) -> bool {
-        let by_quarters = self.knows_outcomes && self.bar.raised > 1.0;
-        !by_quarters || self.later(hot, victim, (1.0, DEVIATIONS_LATER)).is_some()
-    }
-
     /// Whether extents like a pair went on to be as different as a move has to gain, as far as that is known.
     fn lasts(&self, hot: f32, victim: f32) -> bool {
         // On the first two days little is known of it, and what looks hotter mostly is: what is to be expected is enough.
@@ -697,10 +690,7 @@ impl<'a> Course<'a> {
         if !must_leave && self.bar.deviations > 0.0 && self.history.takes_turns(hot.extent()) {
             return Pair::TakesTurns;
         }
-        match must_leave
-            || self.is_beyond_chance(hot, (victim, score), SURELY)
-                && self.is_of_a_kind(hot.hot_score(), score)
-        {
+        match must_leave || self.is_beyond_chance(hot, (victim, score), SURELY) {
             true => Pair::Swaps,
             false => Pair::MayBeChance,
         }

@@ -81,16 +81,14 @@ impl<'a> Known<'a> {
         hot.score > victim.score && hot.score - victim.score >= self.case.bar.over(hot, victim)
     }
 
-    /// Whether chance is no reason for what a swap gains: in continuous mode what is unlike any may be one bunch (0344).
+    /// Whether chance is no reason for what a swap gains.
     fn is_sure(&self, (down, up): (u32, u32)) -> bool {
-        let Case { bar, heat, .. } = self.case;
-        let is_of_a_kind =
-            bar.raised <= 1.0 || !heat.knows_outcomes() || self.lasts((down, up)).is_some();
+        let bar = &self.case.bar;
         let at_most = |extent, lies| {
             let dispersion = self.forecast.chances().at_most(extent, self.score(extent), lies);
             Sure { dispersion, ..self.sure(extent, lies) }
         };
-        is_of_a_kind && bar.is_beyond(at_most(up, Lies::Slow), at_most(down, Lies::Fast), 2.0)
+        bar.is_beyond(at_most(up, Lies::Slow), at_most(down, Lies::Fast), 2.0)
     }
 
     /// Whether extents like these have gone on to be so different; `None` where nothing is known of it.
