@@ -1,6 +1,6 @@
 //! A load of some days, hour by hour, with a plan at the end of each day, of some hours or of each quarter of an hour: what tests of loads have in common.
 
-use super::tierer::Tierer;
+use super::tierer::{Tierer, TiererSettings};
 use crate::heat::HostIoKind;
 use crate::optimizer::{PlanLimits, TierName};
 
@@ -51,6 +51,20 @@ impl Day {
         let moved = 100.0 * sum(|day| day.up) / days.len() as f64 / f64::from(tier);
         (sum(|day| day.served) / sum(|day| day.all), moved)
     }
+}
+
+/// A space of so many extents, all of them written in the order of their numbers, the first of which lie on a Performance tier with room for so many.
+pub(super) fn written(extents: u32, tier: u32) -> Tierer {
+    let mut tierer = Tierer::new(TiererSettings {
+        extent_bytes: 1 << 20,
+        performance_slots: tier,
+        capacity_slots: extents,
+        half_life_hours: 24.0,
+        bar: None,
+    });
+    tierer.make_room(extents - 1);
+    (0..extents).for_each(|extent| assert!(tierer.space.touch(extent).is_some()));
+    tierer
 }
 
 /// Counts the I/Os of a part of an hour.

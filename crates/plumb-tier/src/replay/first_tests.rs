@@ -3,7 +3,6 @@
 
 use super::days::{self, Day, Ios, RUNS, When};
 use super::tests::Poisson;
-use super::tierer::{Tierer, TiererSettings};
 use crate::random::Random;
 
 const EXTENTS: u32 = 5120;
@@ -13,15 +12,7 @@ const STEADY: u32 = 400;
 
 /// The others get their I/Os within an hour, so many at a time, as often in a day.
 fn replay((per_day, at_once): (f64, f64), when: When, seed: u64) -> (Vec<Day>, f64) {
-    let mut tierer = Tierer::new(TiererSettings {
-        extent_bytes: 1 << 20,
-        performance_slots: TIER,
-        capacity_slots: EXTENTS,
-        half_life_hours: 24.0,
-        bar: None,
-    });
-    tierer.make_room(EXTENTS - 1);
-    (0..EXTENTS).for_each(|extent| assert!(tierer.space.touch(extent).is_some()));
+    let mut tierer = days::written(EXTENTS, TIER);
     let mut random = Random::new(seed);
     let slices = when.slices();
     let begins = Poisson::new(per_day / 24.0 / slices as f64);

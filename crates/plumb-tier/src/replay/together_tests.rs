@@ -5,7 +5,6 @@ use plumb_units::convert::to_usize;
 
 use super::days::{self, Day, Ios, RUNS, When};
 use super::tests::Poisson;
-use super::tierer::{Tierer, TiererSettings};
 use crate::random::Random;
 
 /// Of which a tenth has room on the Performance tier, where nothing else is said.
@@ -47,15 +46,7 @@ fn replay(
     more: impl Fn(u64, u32) -> f64,
 ) -> Vec<Day> {
     let (all, tier) = files.space();
-    let mut tierer = Tierer::new(TiererSettings {
-        extent_bytes: 1 << 20,
-        performance_slots: tier,
-        capacity_slots: all,
-        half_life_hours: 24.0,
-        bar: None,
-    });
-    tierer.make_room(all - 1);
-    (0..all).for_each(|extent| assert!(tierer.space.touch(extent).is_some()));
+    let mut tierer = days::written(all, tier);
     let mut random = Random::new(seed);
     let slices = when.slices();
     let begins = Poisson::new(files.per_day / 24.0 / slices as f64);

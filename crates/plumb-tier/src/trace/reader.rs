@@ -23,10 +23,10 @@ const SPREAD_MAX: usize = 1 << 20;
 /// So many faults are kept word by word in lenient mode.
 const FAULTS_KEPT: usize = 5;
 
-/// Every format has so many fields.
+/// Lines of every format have so many words at least.
 const FIELDS_LEAST: usize = 4;
 
-/// Whether a first line that is no I/O has the names of columns: words without digits, as many as there are fields.
+/// Whether a first line that is no I/O has the names of columns: words without digits, no fewer than an I/O has in any format.
 fn names_columns(text: &str) -> bool {
     let is_apart = |letter: char| letter == ',' || letter == ';' || letter.is_whitespace();
     let words = text.split(is_apart).filter(|word| !word.is_empty()).count();
